@@ -1,0 +1,50 @@
+# `make run` starts a server, `make test` runs every test. Both set up what they need first.
+PYTHON ?= python3
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+
+.PHONY: run test setup check bench format requirements clean
+
+run: setup
+	.venv/bin/penstock serve
+
+setup: .venv/.ready
+
+test: .venv-dev/.ready .venv/.ready
+	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
+	.venv-dev/bin/pytest $(PYTEST_ARGS)
+
+check: .venv-dev/.ready
+	.venv-dev/bin/ruff format --check .
+	.venv-dev/bin/ruff check .
+	.venv-dev/bin/mypy
+	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" .venv-dev/bin/lint-imports
+
+bench: .venv-dev/.ready
+	bench/prepare.sh
+	.venv-dev/bin/python -m bench $(BENCH_ARGS)
+
+format: .venv-dev/.ready
+	.venv-dev/bin/ruff check --fix .
+	.venv-dev/bin/ruff format .
+
+# The server's own environment, and one with the tools beside it: a test tool can never stand in
+# for a dependency that the server lacks.
+.venv/.ready: requirements/server.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+.venv-dev/.ready: requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv .venv-dev
+	.venv-dev/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-dev/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# Needs `uv`; only for whoever changes a dependency.
+requirements:
+	$(COMPILE) --upgrade requirements/server.in -o requirements/server.txt
+	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.txt
+
+clean:
+	rm -rf .venv .venv-dev .mypy_cache .ruff_cache .import_linter_cache .hypothesis

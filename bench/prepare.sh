@@ -1,0 +1,10 @@
+#!/bin/sh
+# The load generator and the peers, from Debian's packages. Without root the benchmarks report what is absent.
+set -eu
+missing=""
+command -v wrk >/dev/null || missing="$missing wrk"
+command -v redis-server >/dev/null || missing="$missing redis-server"
+if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
