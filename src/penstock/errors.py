@@ -1,0 +1,89 @@
+"""Everything that can go wrong, by who must act on it.
+
+    PenstockError
+    ├── CallerError               the caller must change the request
+    │   ├── InvalidRequest        a value that does not parse or is out of range
+    │   ├── TooLarge              over a limit; says which
+    │   ├── QueueNotFound
+    │   ├── QueueExists
+    │   └── DeadLetterQueueNotFound
+    ├── TryAgain                  nobody must act yet; the same request may succeed later
+    │   ├── StoreBusy             another process holds the store
+    │   ├── StoreFull             no room on the device
+    │   └── StoreUnavailable      the device or the database does not answer
+    └── OperatorError             the operator must look at the store or the settings
+        ├── StoreCorrupt
+        ├── StoreForeign          not a Penstock store, or made by a newer version
+        └── InvalidSetting
+
+A store translates its driver's errors into these in one place; a face translates these into its own
+answers in one table.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """The root of every error this project raises on purpose."""
+
+
+class CallerError(PenstockError):
+    pass
+
+
+class InvalidRequest(CallerError):
+    pass
+
+
+class TooLarge(CallerError):
+    pass
+
+
+class QueueNotFound(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"queue {name!r} does not exist")
+        self.name = name
+
+
+class QueueExists(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"queue {name!r} already exists")
+        self.name = name
+
+
+class DeadLetterQueueNotFound(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"dead-letter queue {name!r} does not exist")
+        self.name = name
+
+
+class TryAgain(PenstockError):
+    retry_after_s = 1
+
+
+class StoreBusy(TryAgain):
+    pass
+
+
+class StoreFull(TryAgain):
+    retry_after_s = 10
+
+
+class StoreUnavailable(TryAgain):
+    retry_after_s = 5
+
+
+class OperatorError(PenstockError):
+    pass
+
+
+class StoreCorrupt(OperatorError):
+    pass
+
+
+class StoreForeign(OperatorError):
+    pass
+
+
+class InvalidSetting(OperatorError):
+    pass

@@ -1,0 +1,38 @@
+"""Every limit of the core, in one place. Times are milliseconds, sizes are bytes."""
+
+from __future__ import annotations
+
+INT32_MAX = 2**31 - 1
+
+# What a caller may ask for.
+NAME_LENGTH = 255
+BODY_BYTES = 1024 * 1024
+ATTRIBUTES_BYTES = 64 * 1024
+CONTENT_TYPE_BYTES = 255
+CLAIM_LIMIT = 1_000
+PEEK_LIMIT = 1_000
+# The bodies that one claim or peek hands out: it stops early rather than fill the memory.
+CLAIM_BYTES = 16 * 1024 * 1024
+SEND_LIMIT = 10_000
+ACK_LIMIT = 10_000
+LIST_LIMIT = 10_000
+LEDGER_LIMIT = 10_000
+WAIT_MS = 60_000
+DURATION_MS = INT32_MAX * 1_000
+
+# How much one unit of durability may touch before it gives way to the next: long work is cut into
+# steps of this size, so that no request waits for a whole queue.
+STEP_ROWS = 5_000
+# How often one claim goes back for more when what it found was expired or dead.
+CLAIM_ROUNDS = 8
+# Messages whose delay or claim has run out and that one claim makes ready again.
+PROMOTE_ROWS = 10_000
+# Operations that one unit of durability serves.
+UNIT_OPERATIONS = 2_048
+# Counts are exact up to here; past it they are estimates.
+COUNT_ROWS = 10_000
+# Queues that one sweep visits.
+SWEEP_QUEUES = 256
+
+# Long polls that may wait at once.
+WAITERS = 20_000

@@ -1,0 +1,54 @@
+"""What should become of a message, as pure functions. Stores apply these decisions; they make none."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from hashlib import sha256
+
+from penstock.model import Dedup, Draft, Settings
+
+
+class Verdict(Enum):
+    DELIVER = auto()
+    EXPIRE = auto()
+    FAIL = auto()
+    DEAD_LETTER = auto()
+
+
+def judge(settings: Settings, now: int, sent_at: int, receives: int, deadline_at: int | None) -> Verdict:
+    """What a claim does with a message that is ready."""
+    if is_expired(settings, now, sent_at):
+        return Verdict.EXPIRE
+    if deadline_at is not None and deadline_at <= now:
+        return Verdict.FAIL
+    if settings.redrive is not None and receives >= settings.redrive.max_receives:
+        return Verdict.DEAD_LETTER
+    return Verdict.DELIVER
+
+
+def is_expired(settings: Settings, now: int, sent_at: int) -> bool:
+    return sent_at + settings.retention_ms <= now
+
+
+def ready_at(settings: Settings, draft: Draft, now: int) -> int:
+    """When a message sent now may first be claimed; 0 is at once."""
+    delay = settings.delay_ms if draft.delay_ms is None else draft.delay_ms
+    return now + delay if delay > 0 else 0
+
+
+def body_hash(body: bytes) -> bytes:
+    return sha256(body).digest()
+
+
+def dedup_key(settings: Settings, draft: Draft, hashed: bytes) -> bytes | None:
+    """What makes two messages of a queue the same; None in a queue that does not ask."""
+    if settings.dedup is Dedup.OFF:
+        return None
+    return draft.dedup_key or hashed
+
+
+def dedup_key_on_arrival(settings: Settings, key: bytes | None, hashed: bytes) -> bytes | None:
+    """The key of a message that moves into a queue: its own, or a new one where the queue asks for it."""
+    if key is None and settings.dedup is not Dedup.OFF:
+        return hashed
+    return key

@@ -1,0 +1,168 @@
+"""What the memory store holds, and how a lost unit is taken back.
+
+Rows are never changed, only replaced, and every replacement goes through one of the methods here: each notes
+how to restore what was there before. The verbs in `unit.py` need not think about failure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from penstock import ids
+from penstock.model import Draft, LedgerMode, LedgerRow, Outcome, Queue
+
+
+class QueueRow(Struct, frozen=True):
+    """A deleted queue keeps its row: the ledger still names it, and its messages are freed by a sweep."""
+
+    queue: Queue
+    deleted: bool = False
+    arrived: int = 0
+    departed: int = 0
+
+
+class MessageRow(Struct, frozen=True):
+    """A message where it is now: `queue` is the number of its queue."""
+
+    seq: int
+    queue: int
+    sent_at: int
+    draft: Draft
+    body_hash: bytes
+    dedup_key: bytes | None
+    ready_at: int
+    receives: int = 0
+    claim: int = 0
+    first_claimed_at: int | None = None
+    last_claimed_at: int | None = None
+
+
+class State:
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.queues: dict[int, QueueRow] = {}
+        self.numbers: dict[str, int] = {}
+        self.messages: dict[int, MessageRow] = {}
+        self.ledger: list[LedgerRow] = []
+        self.last_seq = 0
+        # By queue number, (ready_at, seq): ready messages first, by age, then the others by when they are due.
+        # A deque, because a queue works at the ends: there, `insort` and `del` cost the same at any depth.
+        self.order: defaultdict[int, deque[tuple[int, int]]] = defaultdict(deque)
+        self._by_key: defaultdict[tuple[int, bytes], set[int]] = defaultdict(set)
+        self._last_ledger_number = 0
+        self._counters = (0, 0)
+        self._undo: list[Callable[[], None]] = []
+
+    # Units
+
+    def keep(self) -> None:
+        self._undo.clear()
+        self._counters = (self.last_seq, self._last_ledger_number)
+
+    def undo(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+        self.last_seq, self._last_ledger_number = self._counters
+
+    # Queues
+
+    def put_queue(self, row: QueueRow) -> None:
+        number = row.queue.number
+        self._undo.append(partial(self._set_queue, number, self.queues.get(number)))
+        self._set_queue(number, row)
+
+    def _set_queue(self, number: int, row: QueueRow | None) -> None:
+        former = self.queues.pop(number, None)
+        if former is not None and not former.deleted:
+            del self.numbers[former.queue.name]
+        if row is not None:
+            self.queues[number] = row
+            if not row.deleted:
+                self.numbers[row.queue.name] = number
+
+    def living_queues(self) -> list[Queue]:
+        return [self.queues[number].queue for number in sorted(self.numbers.values())]
+
+    # Messages
+
+    def arrive(self, row: MessageRow) -> None:
+        self.put_message(row)
+        there = self.queues[row.queue]
+        self.put_queue(replace(there, arrived=there.arrived + 1))
+
+    def depart(self, row: MessageRow, outcome: Outcome, now: int) -> None:
+        """The message is no longer in its queue, and the ledger says why."""
+        here = self.queues[row.queue]
+        self._record(here.queue, row, outcome, now)
+        self._undo.append(partial(self._set_message, row.seq, row))
+        self._set_message(row.seq, None)
+        self.put_queue(replace(here, departed=here.departed + 1))
+
+    def put_message(self, row: MessageRow) -> None:
+        self._undo.append(partial(self._set_message, row.seq, self.messages.get(row.seq)))
+        self._set_message(row.seq, row)
+
+    def _set_message(self, seq: int, row: MessageRow | None) -> None:
+        former = self.messages.pop(seq, None)
+        if former is not None:
+            order = self.order[former.queue]
+            del order[bisect_left(order, (former.ready_at, seq))]
+            if former.dedup_key is not None:
+                twins = self._by_key[former.queue, former.dedup_key]
+                twins.discard(seq)
+                if not twins:
+                    del self._by_key[former.queue, former.dedup_key]
+        if row is not None:
+            self.messages[seq] = row
+            insort(self.order[row.queue], (row.ready_at, seq))
+            if row.dedup_key is not None:
+                self._by_key[row.queue, row.dedup_key].add(seq)
+
+    def in_order(self, number: int, ready_at: int = 0, seq: int = 0) -> Iterator[MessageRow]:
+        """The messages of a queue after this place. Each step looks anew, so rows may change in between."""
+        order = self.order[number]
+        while (index := bisect_right(order, (ready_at, seq))) < len(order):
+            ready_at, seq = order[index]
+            yield self.messages[seq]
+
+    def with_key(self, number: int, key: bytes) -> list[MessageRow]:
+        return [self.messages[seq] for seq in sorted(self._by_key.get((number, key), ()))]
+
+    # Ledger
+
+    def _record(self, queue: Queue, row: MessageRow, outcome: Outcome, now: int) -> None:
+        mode = queue.settings.ledger
+        if mode is LedgerMode.OFF:
+            return
+        self._last_ledger_number += 1
+        self.ledger.append(
+            LedgerRow(
+                number=self._last_ledger_number,
+                queue=queue.name,
+                id=ids.make_id(self.origin, row.sent_at, row.seq),
+                sent_at=row.sent_at,
+                first_claimed_at=row.first_claimed_at,
+                last_claimed_at=row.last_claimed_at,
+                finished_at=now,
+                receives=row.receives,
+                outcome=outcome,
+                size=len(row.draft.body),
+                body_hash=row.body_hash,
+                content_type=row.draft.content_type,
+                body=row.draft.body if mode is LedgerMode.BODIES else None,
+            )
+        )
+        self._undo.append(self._unrecord)
+
+    def _unrecord(self) -> None:
+        self.ledger.pop()
+
+    def replace_ledger(self, rows: list[LedgerRow]) -> None:
+        self._undo.append(partial(setattr, self, "ledger", self.ledger))
+        self.ledger = rows

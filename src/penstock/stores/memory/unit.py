@@ -1,0 +1,331 @@
+"""The verbs of the memory store."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
+
+from msgspec.structs import replace
+
+from penstock import ids, limits, policy
+from penstock.errors import DeadLetterQueueNotFound, QueueExists, QueueNotFound
+from penstock.model import (
+    Claimed,
+    Count,
+    Dedup,
+    Draft,
+    LedgerRow,
+    Message,
+    Outcome,
+    PeekAfter,
+    Queue,
+    QueuePage,
+    Receipt,
+    Sent,
+    Settings,
+    Tally,
+)
+from penstock.policy import Verdict
+from penstock.stores.memory.state import MessageRow, QueueRow, State
+
+_FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
+
+
+class MemoryUnit:
+    def __init__(self, state: State) -> None:
+        self.stirred: set[str] = set()
+        self._state = state
+
+    # Queues
+
+    def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
+        if self.find_queue(name) is not None:
+            raise QueueExists(name)
+        self._check_redrive(settings)
+        queue = Queue(len(self._state.queues) + 1, name, now, settings)
+        self._state.put_queue(QueueRow(queue))
+        return queue
+
+    def update_queue(self, name: str, settings: Settings) -> Queue:
+        former = self._queue(name)
+        self._check_redrive(settings)
+        queue = replace(former, settings=settings)
+        self._state.put_queue(replace(self._state.queues[queue.number], queue=queue))
+        return queue
+
+    def delete_queue(self, name: str, now: int) -> Queue:
+        deleted = self._queue(name)
+        for queue in self._state.living_queues():
+            redrive = queue.settings.redrive
+            if redrive is not None and redrive.dead_letter_queue == name:
+                self.update_queue(queue.name, replace(queue.settings, redrive=None))
+        self._state.put_queue(replace(self._state.queues[deleted.number], deleted=True))
+        self.stirred.add(name)
+        return deleted
+
+    def find_queue(self, name: str) -> Queue | None:
+        number = self._state.numbers.get(name)
+        return None if number is None else self._state.queues[number].queue
+
+    def list_queues(self, offset: int, limit: int) -> QueuePage:
+        queues = self._state.living_queues()
+        return QueuePage(len(queues), queues[offset : offset + limit])
+
+    def _queue(self, name: str) -> Queue:
+        queue = self.find_queue(name)
+        if queue is None:
+            raise QueueNotFound(name)
+        return queue
+
+    def _check_redrive(self, settings: Settings) -> None:
+        if settings.redrive is not None and self.find_queue(settings.redrive.dead_letter_queue) is None:
+            raise DeadLetterQueueNotFound(settings.redrive.dead_letter_queue)
+
+    # Arrivals
+
+    def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
+        found = self._queue(queue)
+        return [self._send(found, draft, now) for draft in drafts]
+
+    def _send(self, queue: Queue, draft: Draft, now: int) -> Sent:
+        state, settings = self._state, queue.settings
+        hashed = policy.body_hash(draft.body)
+        key = policy.dedup_key(settings, draft, hashed)
+        if settings.dedup is Dedup.SEND:
+            twin = self._twin(queue, key, now)
+            if twin is not None:
+                return Sent(self._id(twin), False)
+        state.last_seq += 1
+        ready_at = policy.ready_at(settings, draft, now)
+        row = MessageRow(state.last_seq, queue.number, now, draft, hashed, key, ready_at)
+        state.arrive(row)
+        return Sent(self._id(row), True)
+
+    def _twin(self, queue: Queue, key: bytes | None, now: int) -> MessageRow | None:
+        if key is None:
+            return None
+        for row in self._state.with_key(queue.number, key):
+            if not policy.is_expired(queue.settings, now, row.sent_at):
+                return row
+            self._state.put_message(replace(row, dedup_key=None))
+        return None
+
+    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
+        here, there = self._queue(source), self._queue(target)
+        if here == there:
+            return 0
+        free = (row for row in self._state.in_order(here.number) if row.ready_at <= now or row.receives == 0)
+        moving = list(islice((row for row in free if row.seq <= through), limit))
+        # By age, so that of twins among them the oldest is the one to arrive.
+        for row in sorted(moving, key=lambda row: row.seq):
+            self._carry_over(row, there, Outcome.MOVED, now)
+        return len(moving)
+
+    def _carry_over(self, row: MessageRow, there: Queue, outcome: Outcome, now: int) -> None:
+        """A message leaves its queue for another, where it has never been received."""
+        state = self._state
+        key = row.dedup_key
+        is_twin = False
+        if row.queue != there.number:
+            key = policy.dedup_key_on_arrival(there.settings, key, row.body_hash)
+            is_twin = there.settings.dedup is not Dedup.CLAIM and self._twin(there, key, now) is not None
+        state.depart(row, outcome, now)
+        if not is_twin:
+            self.stirred.add(there.name)
+            delayed = row.receives == 0 and row.ready_at > now
+            state.arrive(
+                replace(
+                    row,
+                    queue=there.number,
+                    dedup_key=key,
+                    ready_at=row.ready_at if delayed else 0,
+                    receives=0,
+                    first_claimed_at=None,
+                    last_claimed_at=None,
+                )
+            )
+
+    def last_seq(self) -> int:
+        return self._state.last_seq
+
+    # Claims
+
+    def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        found = self._queue(queue)
+        hold = found.settings.visibility_ms if hold_ms is None else hold_ms
+        until = now + hold if hold > 0 else 0
+        self._promote(found, now)
+        messages: list[Message] = []
+        room = limits.CLAIM_BYTES
+        ready = self._ready(found)
+        while len(messages) < limit and room > 0 and (row := next(ready, None)) is not None:
+            verdict = policy.judge(found.settings, now, row.sent_at, row.receives, row.draft.deadline_at)
+            if verdict is Verdict.DELIVER:
+                messages.append(self._deliver(found, row, now, until))
+                room -= len(row.draft.body)
+            elif verdict is Verdict.DEAD_LETTER and found.settings.redrive is not None:
+                dead_letters = self._queue(found.settings.redrive.dead_letter_queue)
+                self._carry_over(row, dead_letters, Outcome.DEAD_LETTERED, now)
+            else:
+                self._state.depart(row, _FINISHED[verdict], now)
+        return Claimed(messages, more=room <= 0 and len(messages) < limit)
+
+    def _promote(self, queue: Queue, now: int) -> None:
+        """Delays and claims that have run out: ready again, in their old place."""
+        due = takewhile(lambda row: row.ready_at <= now, self._state.in_order(queue.number, ready_at=1))
+        for row in due:
+            self._state.put_message(replace(row, ready_at=0))
+
+    def _ready(self, queue: Queue) -> Iterator[MessageRow]:
+        return takewhile(lambda row: row.ready_at == 0, self._state.in_order(queue.number))
+
+    def _deliver(self, queue: Queue, row: MessageRow, now: int, until: int) -> Message:
+        if queue.settings.dedup is Dedup.CLAIM and row.dedup_key is not None and row.receives == 0:
+            for twin in self._state.with_key(queue.number, row.dedup_key):
+                if twin.seq > row.seq and twin.ready_at == 0 and twin.receives == 0:
+                    self._state.depart(twin, Outcome.COLLAPSED, now)
+        delivered = replace(
+            row,
+            ready_at=until,
+            receives=row.receives + 1,
+            claim=row.claim + 1,
+            first_claimed_at=now if row.first_claimed_at is None else row.first_claimed_at,
+            last_claimed_at=now,
+        )
+        self._state.put_message(delivered)
+        return self._message(queue, delivered)
+
+    # Receipts
+
+    def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+        results = []
+        for receipt in receipts:
+            row = self._match(receipt)
+            if row is not None:
+                self._state.depart(row, Outcome.PROCESSED, now)
+            results.append(row is not None)
+        return results
+
+    def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
+        matched = [self._match(receipt) for receipt in receipts]
+        for row in matched:
+            if row is not None and (shorten or row.ready_at < until):
+                self._state.put_message(replace(row, ready_at=until, receives=max(row.receives, 1)))
+        return [row is not None for row in matched]
+
+    def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+        matched = [self._match(receipt) for receipt in receipts]
+        for row in matched:
+            if row is not None and row.receives > 0:
+                self._make_ready(row)
+        return [row is not None for row in matched]
+
+    def release_all(self, queue: str, now: int, limit: int) -> int:
+        number = self._queue(queue).number
+        waiting = self._state.in_order(number, ready_at=now + 1)
+        claimed = list(islice((row for row in waiting if row.receives > 0), limit))
+        for row in claimed:
+            self._make_ready(row)
+        return len(claimed)
+
+    def _make_ready(self, row: MessageRow) -> None:
+        self._state.put_message(replace(row, ready_at=0))
+        self.stirred.add(self._state.queues[row.queue].queue.name)
+
+    def _match(self, receipt: Receipt) -> MessageRow | None:
+        row = self._state.messages.get(ids.seq_of(receipt.id) or 0)
+        if row is None or self._id(row) != receipt.id.lower():
+            return None
+        here = self._state.queues[row.queue]
+        fits = receipt.claim in (None, row.claim) and receipt.queue in (None, here.queue.name)
+        return row if fits and not here.deleted else None
+
+    # Departures
+
+    def purge(self, queue: str, now: int, limit: int, through: int) -> int:
+        return self._purge(self._queue(queue).number, now, limit, through)
+
+    def _purge(self, number: int, now: int, limit: int, through: int) -> int:
+        doomed = list(islice((row for row in self._state.in_order(number) if row.seq <= through), limit))
+        for row in doomed:
+            self._state.depart(row, Outcome.PURGED, now)
+        return len(doomed)
+
+    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+        freed = 0
+        for number, row in sorted(self._state.queues.items()):
+            if row.deleted:
+                freed += self._purge(number, now, limit - freed, self._state.last_seq)
+        for queue in self._state.living_queues():
+            self._promote(queue, now)
+            expired = (row for row in self._ready(queue) if policy.is_expired(queue.settings, now, row.sent_at))
+            for message in islice(expired, limit - freed):
+                self._state.depart(message, Outcome.EXPIRED, now)
+                freed += 1
+        ledger = self._state.ledger
+        old = {row.number for row in islice((row for row in ledger if row.finished_at < ledger_before), limit - freed)}
+        if old:
+            self._state.replace_ledger([row for row in ledger if row.number not in old])
+        return freed + len(old)
+
+    # Views
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
+        found = self._queue(queue)
+        start = after or PeekAfter(0, 0)
+        messages: list[Message] = []
+        room = limits.CLAIM_BYTES
+        for row in islice(self._state.in_order(found.number, start.ready_at, start.seq), limit):
+            messages.append(self._message(found, row))
+            room -= len(row.draft.body)
+            if room <= 0:
+                break
+        return messages
+
+    def count(self, queue: str, now: int, limit: int) -> Count:
+        rows = [self._state.messages[seq] for _, seq in self._state.order[self._queue(queue).number]]
+        waiting = [row for row in rows if row.ready_at > now]
+        claimed = sum(row.receives > 0 for row in waiting)
+        return Count(
+            total=len(rows),
+            ready=len(rows) - len(waiting),
+            delayed=len(waiting) - claimed,
+            claimed=claimed,
+            exact=True,
+            oldest_sent_at=min((row.sent_at for row in rows), default=None),
+        )
+
+    def next_due(self, queue: str, now: int) -> int | None:
+        found = self.find_queue(queue)
+        if found is None:
+            return None
+        following = next(self._state.in_order(found.number, ready_at=now + 1), None)
+        return None if following is None else following.ready_at
+
+    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
+        rows = self._state.ledger
+        start = bisect_right(rows, after, key=lambda row: row.number)
+        return rows[start : start + limit]
+
+    def tally(self, queue: str) -> Tally:
+        row = self._state.queues[self._queue(queue).number]
+        return Tally(row.arrived, row.departed)
+
+    def _id(self, row: MessageRow) -> str:
+        return ids.make_id(self._state.origin, row.sent_at, row.seq)
+
+    def _message(self, queue: Queue, row: MessageRow) -> Message:
+        return Message(
+            id=self._id(row),
+            seq=row.seq,
+            queue=queue.name,
+            body=row.draft.body,
+            content_type=row.draft.content_type,
+            attributes=row.draft.attributes or None,
+            sent_at=row.sent_at,
+            ready_at=row.ready_at,
+            receives=row.receives,
+            claim=row.claim,
+            deadline_at=row.draft.deadline_at,
+        )

@@ -1,0 +1,209 @@
+"""The contract that every store keeps. The conformance suite in `tests/stores/` is this file, executed.
+
+A store holds queues and messages and applies verbs to them. It reads no clock and draws no random number
+outside its birth: every instant is a parameter, so that a test of expiry is instant. It blocks; waiting and
+wake-ups are the broker's.
+
+The life of a message, as a store sees it:
+
+    send ──► ready (ready_at = 0) ──claim──► claimed (ready_at = until) ──ack──► gone, with a ledger row
+               ▲                                │
+               └── ready_at has passed, or release
+
+`ready_at` is one field with one meaning: before that instant nobody may claim the message. It is set by a
+delay and by a claim, and `receives` tells the two apart. A message whose `ready_at` has passed is ready,
+whether or not the row says so yet; a claim makes such rows ready first (at most `limits.PROMOTE_ROWS` of
+them), then takes the oldest by sequence number.
+
+Several processes may hold the same store. Verbs are correct because they run in a transaction, never because
+nobody else is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from penstock.model import (
+    Claimed,
+    Count,
+    Draft,
+    LedgerRow,
+    Message,
+    PeekAfter,
+    Queue,
+    QueuePage,
+    Receipt,
+    Sent,
+    Settings,
+    Tally,
+)
+
+
+class Unit(Protocol):
+    """The verbs, inside one unit of durability.
+
+    A verb either does all it says or raises before it has changed anything, so a caller may catch a
+    `CallerError` and go on with the unit. After any other error the unit is lost.
+    """
+
+    @property
+    def stirred(self) -> set[str]:
+        """The queues in which this unit has made messages ready by other means than `send`: by a release, a
+        move or a dead letter; and those it has deleted. Whoever waits for one of them should look again.
+        It may name a queue too many, never one too few."""
+
+    # Queues
+
+    def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
+        """A new, empty queue, last in creation order.
+
+        Raises QueueExists, and DeadLetterQueueNotFound where the redrive names no queue: a queue that is
+        its own dead-letter queue becomes so by an update.
+        """
+
+    def update_queue(self, name: str, settings: Settings) -> Queue:
+        """Replace all settings. Messages keep the `ready_at` and the dedup key they have.
+
+        Raises QueueNotFound and DeadLetterQueueNotFound. A queue may be its own dead-letter queue.
+        """
+
+    def delete_queue(self, name: str, now: int) -> Queue:
+        """The queue and its messages are gone for every verb at once; their rows are freed by `sweep`.
+
+        Queues that used it for their dead letters have no redrive any more. The name may be used again,
+        for a queue that shares nothing with this one. Raises QueueNotFound.
+        """
+
+    def find_queue(self, name: str) -> Queue | None: ...
+
+    def list_queues(self, offset: int, limit: int) -> QueuePage:
+        """In creation order, with the number of all queues."""
+
+    # Messages
+
+    def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
+        """Append messages in the order given; one result each. Raises QueueNotFound.
+
+        In a queue with `Dedup.SEND`, a draft whose key belongs to a message that is still in the queue
+        (ready, delayed or claimed, but not past its retention) or earlier in this call is not stored, and the
+        result names that message, the oldest if there are several. One past its retention loses its key for
+        good to the later one. No attributes and empty attributes are the same.
+        """
+
+    def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        """Take up to `limit` ready messages, oldest first, until now + `hold_ms`. Raises QueueNotFound.
+
+        It stops early, but never before the first message, when their bodies come to `limits.CLAIM_BYTES`.
+        None holds them for the queue's visibility time; 0 hands them out and leaves them ready. Each delivery
+        adds one to `receives`, and one to `claim`, which never goes back. `policy.judge` decides about every
+        message seen: expired and failed ones finish, dead letters move to the dead-letter queue as by `move`,
+        and the claim goes on to the next; what it has put into its own queue again, it passes over. In a queue
+        with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it that
+        have the same key and were never handed out finish as collapsed.
+        """
+
+    def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+        """Finish messages as processed; True for each that was there.
+
+        A receipt with a `claim` matches only while that claim is the message's latest, also after it has run
+        out; one with a `queue` only while the message is in it. The case of the letters in an id does not
+        matter. A message finishes once, however often this call names it.
+        """
+
+    def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
+        """Hold messages until `until`; True for each that was there. Matches as `ack` does.
+
+        A later end stays as it is unless `shorten` is set. A claim that has run out comes back to life. A
+        message that nobody has received counts as received once from then on.
+        """
+
+    def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+        """End the claims on these messages: they are ready now. Matches as `ack` does.
+
+        A delayed message has no claim to end: it is there, and stays delayed.
+        """
+
+    def release_all(self, queue: str, now: int, limit: int) -> int:
+        """End up to `limit` claims of a queue, those first that would end first, and say how many.
+
+        Delayed messages stay delayed; claims that have run out have ended already. Raises QueueNotFound.
+        """
+
+    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
+        """Move up to `limit` messages that are not claimed and whose `seq` is at most `through`.
+
+        In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives
+        one to those that have none), and arrive with `receives` 0; in the source's ledger they have moved.
+        Where the target already holds the same dedup key, the message finishes and the one there stays; but
+        a target with `Dedup.CLAIM` takes both. Returns how many left the source: none when source and target
+        are one queue. Raises QueueNotFound.
+        """
+
+    def purge(self, queue: str, now: int, limit: int, through: int) -> int:
+        """Finish up to `limit` messages whose `seq` is at most `through`, claimed ones too, in the order of
+        `peek`, and say how many. Raises QueueNotFound."""
+
+    def last_seq(self) -> int:
+        """The highest sequence number given out so far: the `through` of a purge or move that starts now."""
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
+        """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`.
+
+        It stops early, but never before the first message, when their bodies come to `limits.CLAIM_BYTES`.
+        Raises QueueNotFound.
+        """
+
+    def count(self, queue: str, now: int, limit: int) -> Count:
+        """How many messages there are, by state; those past their retention too until they are gone.
+
+        Touches at most a few times `limit` rows. Raises QueueNotFound.
+        """
+
+    def next_due(self, queue: str, now: int) -> int | None:
+        """The earliest instant after `now` at which a message of the queue becomes ready.
+
+        None where there is none, or no such queue.
+        """
+
+    # Housekeeping
+
+    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as
+        purged), ready messages past their retention, ledger rows finished before `ledger_before`. Never needed
+        for correctness. Done again and again, it ends with 0, when there is nothing left to free."""
+
+    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
+        """What became of messages, in the order they finished, after row number `after`."""
+
+    def tally(self, queue: str) -> Tally:
+        """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""
+
+
+class Store(Protocol):
+    """Opened once per process, used from one thread at a time."""
+
+    url: str
+    # Whether a unit is so short that it may run on the event loop's own thread.
+    inline: bool
+
+    def unit(self, write: bool = True) -> AbstractContextManager[Unit]:
+        """A unit of durability: when the block ends, everything in it is on stable media.
+
+        When the block raises, nothing of it has happened. When the end of the block raises, nothing of it is
+        acknowledged, and nothing is retried on the same descriptors: a store that has seen a failed sync opens
+        its files anew before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt.
+        With `write` False, only verbs that change nothing may be used, and no other process is kept waiting.
+        """
+
+    def has_room(self) -> bool:
+        """False while the device is so full that sends should wait, so that claims and acks can go on."""
+
+    def changed_elsewhere(self) -> bool:
+        """Whether another process has changed the store since this was last asked. Cheap."""
+
+    def close(self) -> None: ...
+
+
+OpenStore = Callable[[str], Store]

@@ -1,0 +1,78 @@
+"""How messages leave in bulk: purges, and the sweep that frees what nobody can see any more."""
+
+from __future__ import annotations
+
+from penstock import limits, policy
+from penstock.model import Outcome
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.session import LISTED, QUEUE_COLUMNS, Session, listed, queue_of
+
+
+class DepartureVerbs:
+    session: Session
+
+    def purge(self, queue: str, now: int, limit: int, through: int) -> int:
+        return self._purge(self.session.queue(queue).number, now, limit, through)
+
+    def _purge(self, number: int, now: int, limit: int, through: int) -> int:
+        rows = self.session.engine.rows(
+            "SELECT seq FROM message WHERE queue = ? AND seq <= ? ORDER BY ready_at, seq LIMIT ?",
+            (number, through, limit),
+        )
+        self.session.finish(number, [seq for (seq,) in rows], Outcome.PURGED, now)
+        return len(rows)
+
+    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+        freed = self._sweep_deleted_queues(now, limit)
+        self._promote_due(now, limit)
+        freed += self._sweep_expired(now, limit - freed)
+        return freed + self._sweep_ledger(ledger_before, limit - freed)
+
+    def _sweep_deleted_queues(self, now: int, limit: int) -> int:
+        """A deleted queue still holds messages as long as its tally says so."""
+        rows = self.session.engine.rows(
+            "SELECT number FROM queue WHERE deleted_at IS NOT NULL AND arrived > departed LIMIT 1"
+        )
+        return self._purge(rows[0][0], now, limit, self.session.last_seq()) if rows and limit > 0 else 0
+
+    def _promote_due(self, now: int, limit: int) -> None:
+        """Where nobody claims any more, nobody else makes messages ready, and they would never expire."""
+        rows = self.session.engine.rows(
+            """SELECT number FROM queue AS q WHERE q.deleted_at IS NULL AND arrived > departed
+                   AND EXISTS (SELECT 1 FROM message WHERE queue = q.number AND ready_at > 0 AND ready_at <= ?)
+               LIMIT ?""",
+            (now, limits.SWEEP_QUEUES),
+        )
+        for (number,) in rows:
+            limit -= self.session.promote(number, now, max(0, limit))
+
+    def _sweep_expired(self, now: int, limit: int) -> int:
+        """Ready messages stand by age, so the expired ones are the first: one look at a queue tells."""
+        rows = self.session.engine.rows(
+            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q WHERE q.deleted_at IS NULL AND arrived > departed
+                    AND (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1)
+                        <= ? - q.retention_ms
+                LIMIT ?""",
+            (now, limits.SWEEP_QUEUES),
+        )
+        freed = 0
+        for queue in map(queue_of, rows):
+            heads = self.session.engine.rows(
+                "SELECT seq, sent_at FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT ?",
+                (queue.number, max(0, limit - freed)),
+            )
+            expired = [seq for seq, sent_at in heads if policy.is_expired(queue.settings, now, sent_at)]
+            self.session.finish(queue.number, expired, Outcome.EXPIRED, now)
+            freed += len(expired)
+        return freed
+
+    def _sweep_ledger(self, before: int, limit: int) -> int:
+        head = "SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?"
+        if limit <= 0 or not self._finished_before(self.session.engine.rows(head, (1,)), before):
+            return 0
+        old = self._finished_before(self.session.engine.rows(head, (limit,)), before)
+        return self.session.engine.run(f"DELETE FROM ledger WHERE number IN {LISTED}", (listed(old),))
+
+    @staticmethod
+    def _finished_before(rows: list[Row], before: int) -> list[int]:
+        return [number for number, finished_at in rows if finished_at < before]

@@ -1,0 +1,24 @@
+"""Numbered schema files: which there are, and which a database still lacks."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from penstock.errors import StoreForeign
+
+
+def scripts(dialect: str) -> list[str]:
+    """The schema of a dialect, one script per version, oldest first."""
+    folder = files("penstock.stores.sql") / "schema" / dialect
+    found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [entry.read_text(encoding="utf-8") for _, entry in found]
+
+
+def missing(dialect: str, version: int) -> list[str]:
+    """The scripts a database of this version has not seen. A newer one than ours is refused."""
+    known = scripts(dialect)
+    if version > len(known):
+        raise StoreForeign(
+            f"this store has schema version {version}, made by a newer Penstock; this one knows up to {len(known)}"
+        )
+    return known[version:]

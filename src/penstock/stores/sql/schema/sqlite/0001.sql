@@ -1,0 +1,68 @@
+-- Instants are milliseconds since the epoch. STRICT keeps a wrong type out of a column for good.
+
+-- One row. `seq` is the last sequence number given out: it survives an empty table, so that an id is
+-- never used twice.
+CREATE TABLE store (
+    origin TEXT NOT NULL,
+    seq INTEGER NOT NULL
+) STRICT;
+
+-- A deleted queue keeps its row: the ledger still names it, and its messages are freed in steps.
+-- `arrived` and `departed` make a count cost one row, at any depth.
+CREATE TABLE queue (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER,
+    visibility_ms INTEGER NOT NULL,
+    retention_ms INTEGER NOT NULL,
+    delay_ms INTEGER NOT NULL,
+    dedup INTEGER NOT NULL,
+    max_receives INTEGER,
+    dead_letter_queue INTEGER REFERENCES queue (number),
+    ledger INTEGER NOT NULL,
+    arrived INTEGER NOT NULL DEFAULT 0,
+    departed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE UNIQUE INDEX queue_by_name ON queue (name) WHERE deleted_at IS NULL;
+CREATE INDEX queue_deleted ON queue (number) WHERE deleted_at IS NOT NULL;
+
+-- `ready_at` is 0 for a ready message, else the end of its delay or claim.
+-- The body stands last: what comes before it is read without touching its overflow pages.
+CREATE TABLE message (
+    seq INTEGER PRIMARY KEY,
+    queue INTEGER NOT NULL,
+    ready_at INTEGER NOT NULL,
+    sent_at INTEGER NOT NULL,
+    receives INTEGER NOT NULL,
+    claim INTEGER NOT NULL,
+    first_claimed_at INTEGER,
+    last_claimed_at INTEGER,
+    deadline_at INTEGER,
+    content_type TEXT,
+    attributes TEXT,
+    dedup_key BLOB,
+    body_hash BLOB NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+-- The one index of the hot path. Ready messages stand first, by age (seq is the row id that ends every
+-- index entry), then all others by the instant they become ready.
+CREATE INDEX message_ready ON message (queue, ready_at);
+CREATE INDEX message_dedup ON message (queue, dedup_key) WHERE dedup_key IS NOT NULL;
+
+-- AUTOINCREMENT: a reader's cursor stays good after the oldest rows, or all of them, are gone.
+CREATE TABLE ledger (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    sent_at INTEGER NOT NULL,
+    first_claimed_at INTEGER,
+    last_claimed_at INTEGER,
+    finished_at INTEGER NOT NULL,
+    receives INTEGER NOT NULL,
+    outcome INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    body_hash BLOB NOT NULL,
+    content_type TEXT,
+    body BLOB
+) STRICT;

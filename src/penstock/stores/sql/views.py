@@ -1,0 +1,95 @@
+"""Verbs that change nothing."""
+
+from __future__ import annotations
+
+from penstock import ids, limits
+from penstock.model import Count, LedgerRow, Message, Outcome, PeekAfter, Tally
+from penstock.stores.sql.session import BODY, MESSAGE_COLUMNS, Session
+
+
+class ViewVerbs:
+    session: Session
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
+        found = self.session.queue(queue)
+        start = after or PeekAfter(0, 0)
+        rows = self.session.engine.rows_within(
+            f"""SELECT {MESSAGE_COLUMNS} FROM message
+                WHERE queue = ? AND (ready_at, seq) > (?, ?) ORDER BY ready_at, seq LIMIT ?""",
+            (found.number, start.ready_at, start.seq, limit),
+            BODY,
+            limits.CLAIM_BYTES,
+        )
+        return [self.session.message(found.name, row) for row in rows]
+
+    def count(self, queue: str, now: int, limit: int) -> Count:
+        number = self.session.queue(queue).number
+        tally = self.tally(queue)
+        total = tally.arrived - tally.departed
+        held = self.session.engine.rows(
+            """SELECT count(*), coalesce(sum(receives > 0), 0) FROM
+               (SELECT receives FROM message WHERE queue = ? AND ready_at > ? ORDER BY ready_at LIMIT ?)""",
+            (number, now, limit),
+        )
+        [(waiting, claimed)] = held
+        # Claims and delays that have run out do not stand by age until a claim comes along: look at all of them.
+        oldest = self.session.engine.rows(
+            """SELECT min(sent_at) FROM message WHERE seq IN (
+                   (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1),
+                   (SELECT min(seq) FROM
+                       (SELECT seq FROM message WHERE queue = ? AND ready_at > 0 ORDER BY ready_at LIMIT ?)))""",
+            (number, number, limit),
+        )
+        return Count(
+            total=total,
+            ready=total - waiting,
+            delayed=waiting - claimed,
+            claimed=claimed,
+            exact=waiting < limit,
+            oldest_sent_at=oldest[0][0],
+        )
+
+    def next_due(self, queue: str, now: int) -> int | None:
+        found = self.session.find_queue(queue)
+        if found is None:
+            return None
+        due: int | None = self.session.scalar(
+            "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at > ?", (found.number, now)
+        )
+        return due
+
+    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
+        rows = self.session.engine.rows(
+            """SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
+                      l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body
+               FROM ledger AS l JOIN queue AS q ON q.number = l.queue
+               WHERE l.number > ? ORDER BY l.number LIMIT ?""",
+            (after, limit),
+        )
+        origin = self.session.origin
+        return [
+            LedgerRow(
+                number=row[0],
+                queue=row[1],
+                id=ids.make_id(origin, row[3], row[2]),
+                sent_at=row[3],
+                first_claimed_at=row[4],
+                last_claimed_at=row[5],
+                finished_at=row[6],
+                receives=row[7],
+                outcome=Outcome(row[8]),
+                size=row[9],
+                body_hash=row[10],
+                content_type=row[11],
+                body=row[12],
+            )
+            for row in rows
+        ]
+
+    def tally(self, queue: str) -> Tally:
+        number = self.session.queue(queue).number
+        [(arrived, departed)] = self.session.engine.rows(
+            "SELECT arrived, departed FROM queue WHERE number = ?", (number,)
+        )
+        more_arrived, more_departed = self.session.fresh_tally(number)
+        return Tally(arrived + more_arrived, departed + more_departed)
