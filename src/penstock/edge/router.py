@@ -1,0 +1,178 @@
+"""Which handler answers a request, and how long a body it accepts.
+
+A static segment wins over a parameter and there is no way back: once `/queues` is a known first
+segment, nothing below it is ever taken for a queue of that name. The router calls no handler, and it
+never reads a body.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+from urllib.parse import unquote_to_bytes
+
+from penstock.edge.message import Handler, Request, Response
+
+_JSON: Final = (b"Content-Type", b"application/json")
+_BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyRule:
+    """The longest body a route takes, in bytes. A longer one is answered with 413, or, with `cut`,
+    read to its end and handed over cut off at the limit."""
+
+    limit: int
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method on one pattern, such as `/queues/{name}`.
+
+    `head` lets HEAD be answered through a GET route; only a handler without side effects may say so.
+    `choose` hands a request over to another route by its headers, before its body is read.
+    `permission` is not looked at here: it is for the guard. `refuses` marks the routes the router
+    makes for requests that match none.
+    """
+
+    method: str
+    pattern: str
+    handler: Handler
+    body: BodyRule = BodyRule(1 << 20)
+    head: bool = False
+    choose: Callable[[Request], Route] | None = None
+    permission: str | None = None
+    refuses: bool = False
+
+
+# Method, path and query of a target, the route it leads to and the parameters found on the way.
+Target: TypeAlias = tuple[str, str, str, Route, tuple[str, ...]]
+Guard: TypeAlias = Callable[[Request, Route], Response | None]
+
+
+def _explain(status: int, reason: str, *headers: tuple[bytes, bytes]) -> Response:
+    return Response(status, json.dumps({"error": reason}).encode(), (_JSON, *headers))
+
+
+def _not_found(_request: Request) -> Response:
+    return _explain(404, "not found")
+
+
+def _method_not_allowed(_request: Request, allowed: tuple[str, ...]) -> Response:
+    return _explain(405, "method not allowed", (b"Allow", ", ".join(allowed).encode()))
+
+
+def _failed(_request: Request, _error: Exception) -> Response:
+    return _explain(500, "internal error")
+
+
+def _refused(_request: Request | None, status: int, reason: str) -> Response:
+    return _explain(status, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How the edge puts its own answers. `refused` is for requests the edge turns away by itself
+    (400, 408, 413, 414, 417, 431, 501, 503); it gets no request when none could be read."""
+
+    not_found: Callable[[Request], Response] = _not_found
+    method_not_allowed: Callable[[Request, tuple[str, ...]], Response] = _method_not_allowed
+    failed: Callable[[Request, Exception], Response] = _failed
+    refused: Callable[[Request | None, int, str], Response] = _refused
+
+
+@dataclass(slots=True)
+class _Node:
+    static: dict[str, _Node] = field(default_factory=dict)
+    parameter: _Node | None = None
+    routes: dict[str, Route] = field(default_factory=dict)
+    wrong_method: Route | None = None
+
+
+class Router:
+    def __init__(self, routes: Iterable[Route], errors: Errors | None = None, guard: Guard | None = None) -> None:
+        self.errors = errors = errors or Errors()
+        self.guard = guard
+        # Kept and bounded by the connections, which all share it.
+        self.targets: dict[bytes, Target] = {}
+        self._not_found = _refusal(errors.not_found)
+        self._bad_escape = _refusal(lambda request: errors.refused(request, 400, "bad escape in the path"))
+        self._root = _Node()
+        for route in routes:
+            self._add(route)
+        # Paths without parameters are found in one step. A parameter never wins over them, so
+        # looking here first changes nothing.
+        self._whole: dict[str, _Node] = {}
+        self._finish(self._root, "", static=True)
+
+    def match(self, method: str, path: str) -> tuple[Route, tuple[str, ...]]:
+        """The route for a path as it was sent, and its decoded parameters. A request that matches no
+        route gets one that refuses it."""
+        node = self._whole.get(path)
+        if node is not None:
+            return node.routes.get(method) or node.wrong_method or self._not_found, ()
+        segments = path.split("/")
+        if "%" in path:
+            # Before comparing: an escaped letter must not open a way around a static segment.
+            try:
+                segments = [_decode(segment) for segment in segments]
+            except ValueError:
+                return self._bad_escape, ()
+        if segments[0]:
+            return self._not_found, ()
+        node = self._root
+        params: tuple[str, ...] = ()
+        for segment in segments[1:]:
+            following = node.static.get(segment)
+            if following is None:
+                following = node.parameter
+                if following is None or not segment:
+                    return self._not_found, ()
+                params += (segment,)
+            node = following
+        return node.routes.get(method) or node.wrong_method or self._not_found, params
+
+    def refuse_method(self, allowed: tuple[str, ...]) -> Route:
+        answer = self.errors.method_not_allowed
+        return _refusal(lambda request: answer(request, allowed))
+
+    def _add(self, route: Route) -> None:
+        if not route.pattern.startswith("/"):
+            raise ValueError(f"a pattern starts with a slash: {route.pattern}")
+        node = self._root
+        for segment in route.pattern.split("/")[1:]:
+            if segment.startswith("{") and segment.endswith("}"):
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
+            else:
+                node = node.static.setdefault(segment, _Node())
+        for method in (route.method, "HEAD") if route.head else (route.method,):
+            if method in node.routes:
+                raise ValueError(f"two routes for {method} {route.pattern}")
+            node.routes[method] = route
+
+    def _finish(self, node: _Node, path: str, static: bool) -> None:
+        if node.routes:
+            node.wrong_method = self.refuse_method(tuple(sorted(node.routes)))
+            if static:
+                self._whole[path] = node
+        for segment, following in node.static.items():
+            self._finish(following, f"{path}/{segment}", static)
+        if node.parameter is not None:
+            self._finish(node.parameter, "", static=False)
+
+
+def _refusal(handler: Handler) -> Route:
+    return Route("", "", handler, refuses=True)
+
+
+def _decode(segment: str) -> str:
+    if "%" not in segment:
+        return segment
+    if _BAD_ESCAPE.search(segment):
+        raise ValueError("a percent sign without two digits")
+    return unquote_to_bytes(segment).decode()

@@ -1,0 +1,130 @@
+"""All connections of one listener, and the clock that ends those which take too long.
+
+One timer looks at every connection about twice a second and compares floats; no request ever starts a
+timer. Connections read the deadlines from here instead of asking the time. Nothing here reads or
+writes a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+from penstock.edge.encoding import CLOSE, KEEP, set_date
+from penstock.edge.timeouts import EdgeLimits, Timeouts
+
+NEVER = float("inf")
+
+
+class Swept(Protocol):
+    """What the sweep knows of a connection."""
+
+    deadline: float
+
+    def expire(self) -> None: ...
+    def unwritten(self) -> int: ...
+    def abort(self) -> None: ...
+    def wind_down(self) -> None: ...
+
+
+class Sweep:
+    __slots__ = (
+        "_choked",
+        "_emptied",
+        "_interval",
+        "_last",
+        "_loop",
+        "_timer",
+        "body_until",
+        "connections",
+        "head_until",
+        "idle_until",
+        "limits",
+        "linger_until",
+        "now",
+        "persist",
+        "timeouts",
+        "write_until",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, limits: EdgeLimits) -> None:
+        self.timeouts = timeouts
+        self.limits = limits
+        self.connections: set[Swept] = set()
+        # How an HTTP/1.1 answer leaves its connection, unless the client asked otherwise.
+        self.persist = KEEP
+        self.now = 0.0
+        self._choked: dict[Swept, tuple[float, int]] = {}
+        self._emptied: asyncio.Event | None = None
+        self._loop = loop
+        self._last = loop.time()
+        shortest = min(timeouts.header, timeouts.body, timeouts.idle, timeouts.write)
+        self._interval = min(0.5, max(0.01, shortest / 4))
+        self._set_deadlines()
+        set_date(time.time())
+        self._timer = loop.call_later(self._interval, self._tick)
+
+    def _set_deadlines(self) -> None:
+        # `now` may be one interval old when a connection takes its deadline; never end one early.
+        now = self.now + self._interval
+        timeouts = self.timeouts
+        self.head_until = now + timeouts.header
+        self.body_until = now + timeouts.body
+        self.idle_until = now + timeouts.idle
+        self.write_until = now + timeouts.write
+        self.linger_until = now + min(2.0, timeouts.header)
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(self._interval, self._tick)
+        at = self._loop.time()
+        # Time in which the loop stood still is nobody's fault but ours: clients do not pay for it.
+        self.now += min(at - self._last, 2 * self._interval)
+        self._last = at
+        self._set_deadlines()
+        set_date(time.time())
+        now = self.now
+        for connection in [one for one in self.connections if one.deadline <= now]:
+            connection.expire()
+        for connection, (until, size) in list(self._choked.items()):
+            unwritten = connection.unwritten()
+            if unwritten < size:
+                self._choked[connection] = (self.write_until, unwritten)
+            elif until <= now:
+                connection.abort()
+
+    def choke(self, connection: Swept) -> None:
+        """The client takes no bytes; it has until the write deadline to take one."""
+        self._choked[connection] = (self.write_until, connection.unwritten())
+
+    def unchoke(self, connection: Swept) -> None:
+        self._choked.pop(connection, None)
+
+    def forget(self, connection: Swept) -> None:
+        self.connections.discard(connection)
+        self._choked.pop(connection, None)
+        if self._emptied is not None and not self.connections:
+            self._emptied.set()
+
+    async def wind_down(self, grace: float) -> None:
+        """Let requests in progress be answered for `grace` seconds, then end every connection."""
+        self.persist = CLOSE
+        self._emptied = asyncio.Event()
+        for connection in list(self.connections):
+            connection.wind_down()
+        await self._wait_until_empty(grace)
+        for connection in list(self.connections):
+            connection.abort()
+        # An aborted connection is lost in one of the next turns of the loop.
+        await self._wait_until_empty(1.0)
+        self.cancel()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    async def _wait_until_empty(self, seconds: float) -> None:
+        if self.connections and self._emptied is not None:
+            try:
+                await asyncio.wait_for(self._emptied.wait(), seconds)
+            except TimeoutError:
+                return

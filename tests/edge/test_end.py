@@ -1,0 +1,215 @@
+"""How connections end: clients that leave, a listener that stops, too many at once, TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import ssl
+import struct
+import subprocess
+
+import pytest
+
+from penstock.edge.connection import Connection
+from penstock.edge.message import Response
+from penstock.edge.timeouts import EdgeLimits
+
+
+async def waiting(edge, cancels: bool | None):
+    """A client whose request is with its handler; `cancels` is what calling it off returns."""
+    client = await edge.connect()
+    client.send(edge.get("/wait") + edge.get("/echo"))
+    await edge.until(lambda: len(edge.pending) == 1)
+    asked = []
+
+    def on_cancel() -> bool:
+        asked.append(True)
+        return bool(cancels)
+
+    if cancels is not None:
+        edge.pending[0].on_cancel = on_cancel
+    return client, asked
+
+
+async def test_leaving_calls_the_work_off(edge):
+    await edge.start()
+    client, asked = await waiting(edge, True)
+    client.writer.write_eof()
+    assert await client.rest() == b""
+    await edge.gone()
+    assert asked == [True]
+    edge.pending[0].resolve(Response(200))
+
+
+@pytest.mark.parametrize("cancels", [False, None])
+async def test_what_cannot_be_called_off_is_still_answered(edge, cancels: bool | None):
+    await edge.start()
+    client, asked = await waiting(edge, cancels)
+    client.writer.write_eof()
+    if cancels is not None:
+        await edge.until(lambda: asked == [True])
+    await asyncio.sleep(0.02)
+    edge.pending[0].resolve(Response(200, b"done"))
+    reply = await client.reply()
+    assert (reply.body, reply.headers["connection"]) == (b"done", "close")
+    assert await client.rest() == b""
+    assert len(edge.seen) == 1
+
+
+async def test_a_reset_calls_the_work_off_and_a_late_result_is_harmless(edge):
+    await edge.start()
+    client, asked = await waiting(edge, False)
+    sock = client.writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.writer.transport.abort()
+    await edge.gone()
+    assert asked == [True]
+    edge.pending[0].resolve(Response(200, b"nobody reads this"))
+    edge.pending[0].reject(RuntimeError("nor this"))
+
+
+async def test_leaving_in_the_middle_of_a_request(edge):
+    await edge.start()
+    for data in (b"", b"GE", b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na"):
+        client = await edge.connect()
+        client.send(data)
+        client.writer.write_eof()
+        assert await client.rest() == b""
+    await edge.gone()
+    assert edge.seen == []
+
+
+async def test_a_half_closed_client_gets_what_it_asked_for(edge):
+    client = await (await edge.start()).connect()
+    client.send(edge.get() * 3)
+    client.writer.write_eof()
+    assert (await client.rest()).count(b"HTTP/1.1 200 OK") == 3
+
+
+async def test_a_lost_connection_is_freed_without_the_collector(edge):
+    client = await (await edge.start()).connect()
+    assert (await client.ask(edge.get())).status == 200
+    (connection,) = edge.listener._sweep.connections
+    headers = connection._headers
+    gc.collect()
+    gc.disable()
+    try:
+        del connection
+        await client.close()
+        await edge.gone()
+        await edge.until(lambda: not [one for one in gc.get_referrers(headers) if isinstance(one, Connection)])
+    finally:
+        gc.enable()
+
+
+async def test_stop_answers_what_is_in_progress(edge):
+    await edge.start()
+    idle = await edge.connect()
+    assert (await idle.ask(edge.get())).status == 200
+    client, _ = await waiting(edge, False)
+    half = await edge.connect()
+    half.send(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na")
+    head = await edge.connect()
+    head.send(b"GET /echo HTTP/1.1\r\n")
+    await edge.until(lambda: edge.listener.connections == 4)
+    await asyncio.sleep(0.05)
+    stopping = asyncio.ensure_future(edge.listener.stop(20))
+    assert await idle.rest() == b""
+    with pytest.raises(ConnectionError):
+        await edge.connect()
+    half.send(b"bc")
+    head.send(b"Host: x\r\n\r\n")
+    for one in (half, head):
+        reply = await one.reply()
+        assert (reply.status, reply.headers["connection"]) == (200, "close")
+        assert await one.rest() == b""
+    assert not stopping.done()
+    edge.pending[0].resolve(Response(200, b"in time"))
+    reply = await client.reply()
+    assert (reply.body, reply.headers["connection"]) == (b"in time", "close")
+    assert await client.rest() == b""
+    await stopping
+
+
+async def test_stop_ends_what_takes_longer_than_its_grace(edge):
+    await edge.start()
+    client, asked = await waiting(edge, False)
+    await edge.listener.stop(0.05)
+    assert edge.listener.connections == 0
+    assert asked == [True]
+    assert await client.rest() == b""
+
+
+async def test_stop_may_come_twice_or_before_start(edge):
+    await edge.start()
+    await edge.listener.stop(0)
+    await edge.listener.stop(0)
+
+
+async def test_too_many_connections(edge):
+    await edge.start(limits=EdgeLimits(connections=3))
+    inside = [await edge.connect() for _ in range(3)]
+    for one in inside:
+        assert (await one.ask(edge.get())).status == 200
+    outside = await edge.connect()
+    reply = await outside.reply()
+    assert (reply.status, reply.headers["retry-after"], reply.headers["connection"]) == (503, "1", "close")
+    assert await outside.rest() == b""
+    await outside.close()
+    await inside[0].close()
+    await edge.until(lambda: edge.listener.connections == 2)
+    assert (await (await edge.connect()).ask(edge.get())).status == 200
+
+
+async def test_even_refusing_has_a_limit(edge):
+    await edge.start(limits=EdgeLimits(connections=1))
+    clients = [await edge.connect() for _ in range(30)]
+    await edge.until(lambda: edge.listener.connections <= 10)
+    assert (await clients[0].ask(edge.get())).status == 200
+
+
+async def test_many_idle_connections_keep_nobody_waiting(edge):
+    await edge.start()
+    await asyncio.gather(*(edge.connect() for _ in range(500)))
+    await edge.until(lambda: edge.listener.connections == 500)
+    client = await edge.connect()
+    for _ in range(100):
+        assert (await client.ask(edge.get())).status == 200
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("tls")
+    key, cert = str(folder / "key.pem"), str(folder / "cert.pem")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=x"
+    subprocess.run([*command.split(), "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.fixture
+def contexts(certificate) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(*certificate)
+    client = ssl.create_default_context(cafile=certificate[0])
+    client.check_hostname = False
+    return server, client
+
+
+async def test_tls(edge, contexts):
+    server, trusting = contexts
+    client = await (await edge.start(tls=server)).connect(trusting)
+    assert (await client.ask(edge.post("/echo", b"secret"))).body == b"secret"
+    assert (await client.ask(edge.post("/small", bytes(11)))).status == 413
+
+
+async def test_leaving_over_tls_calls_the_work_off(edge, contexts):
+    server, trusting = contexts
+    client = await (await edge.start(tls=server)).connect(trusting)
+    client.send(edge.get("/wait"))
+    await edge.until(lambda: len(edge.pending) == 1)
+    asked = []
+    edge.pending[0].on_cancel = lambda: asked.append(True) is None
+    await client.close()
+    await edge.gone()
+    assert asked == [True]
