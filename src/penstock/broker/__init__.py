@@ -1,0 +1,5 @@
+"""Between the faces and a store: groups operations into units of durability, and lets claims wait."""
+
+from penstock.broker.broker import Broker
+
+__all__ = ["Broker"]

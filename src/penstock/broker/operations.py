@@ -1,0 +1,200 @@
+"""What a caller has asked for and not yet been told, and how a unit serves many of them at once.
+
+Like operations on one queue become one call of the store: sixty-four claims of one are one claim of sixty-four,
+dealt out in the order of arrival. All operations of a unit come from callers who are waiting at the same time, so
+their order among each other is ours to choose: changes to queues first, then sends, so that a claim in the same unit
+already finds them.
+"""
+
+from __future__ import annotations
+
+from asyncio import TimerHandle
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from penstock import limits
+from penstock.errors import CallerError
+from penstock.model import Draft, Message, Receipt, Sent
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+T = TypeVar("T")
+
+UNSERVED = object()
+
+
+class Operation:
+    """One request, with the place its result goes to.
+
+    `result` is filled inside the unit and told only after the unit has ended well.
+    """
+
+    __slots__ = ("pending", "result")
+    writes = True
+
+    def __init__(self) -> None:
+        self.pending: Pending[Any] = Pending()
+        self.result: Any = UNSERVED
+
+    def tell(self) -> None:
+        """Hand the result over; whoever waits for it goes on in this very call."""
+        if isinstance(self.result, Exception):
+            self.pending.reject(self.result)
+        else:
+            self.pending.resolve(self.result)
+
+
+class Send(Operation):
+    __slots__ = ("drafts", "queue")
+
+    def __init__(self, queue: str, drafts: Sequence[Draft]) -> None:
+        super().__init__()
+        self.queue = queue
+        self.drafts = drafts
+
+
+class Claim(Operation):
+    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known."""
+
+    __slots__ = ("due", "hold_ms", "limit", "queue", "timer", "wait_until")
+
+    def __init__(self, queue: str, limit: int, hold_ms: int | None, wait_until: float) -> None:
+        super().__init__()
+        self.queue = queue
+        self.limit = limit
+        self.hold_ms = hold_ms
+        self.wait_until = wait_until
+        self.due: int | None = None
+        self.timer: TimerHandle | None = None
+
+    def tell(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        super().tell()
+
+
+class Ack(Operation):
+    __slots__ = ("receipts",)
+
+    def __init__(self, receipts: Sequence[Receipt]) -> None:
+        super().__init__()
+        self.receipts = receipts
+
+
+class Work(Operation):
+    """Anything else: a function of the unit and the time."""
+
+    __slots__ = ("function", "writes")
+
+    def __init__(self, function: Callable[[Unit, int], Any], writes: bool) -> None:
+        super().__init__()
+        self.function = function
+        self.writes = writes
+
+
+class Steps(Work):
+    """Work on many rows, a bounded number in each unit: served when a step finds nothing left to do."""
+
+    __slots__ = ("step", "total")
+
+    def __init__(self, step: Callable[[Unit, int], int]) -> None:
+        super().__init__(step, True)
+        self.step = 0
+        self.total = 0
+
+    def advance(self) -> None:
+        """Count a step whose unit has ended well."""
+        self.total += self.step
+        self.step = 0
+
+
+def serve(unit: Unit, operations: Sequence[Operation], now: int) -> None:
+    """Apply operations to a unit and leave each one's result in it.
+
+    A `CallerError` is the result of the one operation that caused it. Operations left unserved want another unit.
+    """
+    sends: dict[str, list[Send]] = {}
+    claims: dict[tuple[str, int | None], list[Claim]] = {}
+    acks: list[Ack] = []
+    for operation in operations:
+        if isinstance(operation, Send):
+            sends.setdefault(operation.queue, []).append(operation)
+        elif isinstance(operation, Claim):
+            claims.setdefault((operation.queue, operation.hold_ms), []).append(operation)
+        elif isinstance(operation, Ack):
+            acks.append(operation)
+        elif isinstance(operation, Work):
+            _serve_work(unit, operation, now)
+    for queue, group in sends.items():
+        _serve_sends(unit, queue, group, now)
+    if acks:
+        _serve_acks(unit, acks, now)
+    for (queue, hold_ms), waiting in claims.items():
+        _serve_claims(unit, queue, hold_ms, waiting, now)
+
+
+def _serve_work(unit: Unit, operation: Work, now: int) -> None:
+    try:
+        result = operation.function(unit, now)
+    except CallerError as error:
+        operation.result = error
+        return
+    if isinstance(operation, Steps):
+        operation.step = result
+        if not result:
+            operation.result = operation.total
+    else:
+        operation.result = result
+
+
+def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
+    drafts = [draft for send in group for draft in send.drafts]
+    try:
+        sent: list[Sent] = unit.send(queue, drafts, now)
+    except CallerError as error:
+        for send in group:
+            send.result = error
+        return
+    start = 0
+    for send in group:
+        end = start + len(send.drafts)
+        send.result = sent[start:end]
+        start = end
+
+
+def _serve_acks(unit: Unit, acks: list[Ack], now: int) -> None:
+    receipts = [receipt for ack in acks for receipt in ack.receipts]
+    finished = unit.ack(receipts, now)
+    start = 0
+    for ack in acks:
+        end = start + len(ack.receipts)
+        ack.result = finished[start:end]
+        start = end
+
+
+def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim], now: int) -> None:
+    wanted = 0
+    asked = []
+    for claim in group:
+        if wanted and wanted + claim.limit > limits.STEP_ROWS:
+            break  # the others want another unit
+        wanted += claim.limit
+        asked.append(claim)
+    try:
+        claimed = unit.claim(queue, wanted, now, hold_ms)
+    except CallerError as error:
+        for claim in group:
+            claim.result = error
+        return
+    messages: list[Message] = claimed.messages
+    start = 0
+    for claim in asked:
+        share = messages[start : start + claim.limit]
+        start += len(share)
+        if share or not claimed.more:
+            claim.result = share
+    last = asked[-1]
+    if last.result == [] and last.wait_until:
+        due = unit.next_due(queue, now)
+        for claim in asked:
+            claim.due = due

@@ -1,0 +1,47 @@
+"""Claims that found nothing and wait for a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from penstock.broker.operations import Claim
+
+
+class Waiters:
+    """Per queue, in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._by_queue: dict[str, dict[Claim, None]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Claim]:
+        return (claim for claims in self._by_queue.values() for claim in claims)
+
+    def queues(self) -> list[str]:
+        return list(self._by_queue)
+
+    def add(self, claim: Claim) -> None:
+        self._by_queue.setdefault(claim.queue, {})[claim] = None
+        self._count += 1
+
+    def remove(self, claim: Claim) -> bool:
+        """False when it was not waiting any more."""
+        claims = self._by_queue.get(claim.queue, {})
+        if claim not in claims:
+            return False
+        del claims[claim]
+        self._count -= 1
+        if not claims:
+            del self._by_queue[claim.queue]
+        return True
+
+    def take(self, queue: str, count: int | None = None) -> list[Claim]:
+        """The first `count` who wait for a queue, or all of them; they wait no more."""
+        claims = list(islice(self._by_queue.get(queue, ()), count))
+        for claim in claims:
+            self.remove(claim)
+        return claims

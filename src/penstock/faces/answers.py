@@ -1,0 +1,60 @@
+"""Answers that several faces give alike."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import msgspec
+
+from penstock.edge.message import Response
+from penstock.errors import (
+    CallerError,
+    QueueExists,
+    QueueNotFound,
+    TooLarge,
+    TryAgain,
+)
+
+log = logging.getLogger(__name__)
+
+JSON = (b"Content-Type", b"application/json")
+encode_json = msgspec.json.Encoder().encode
+
+
+def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> Response:
+    return Response(status, encode_json(value), (JSON, *headers))
+
+
+def error_response(error: Exception) -> Response:
+    """The JSON answer to an error, in the table most faces share."""
+    match error:
+        case QueueNotFound():
+            status = 404
+        case QueueExists():
+            status = 409
+        case TooLarge():
+            status = 413
+        case CallerError():
+            status = 400
+        case TryAgain():
+            retry_after = (b"Retry-After", b"%d" % error.retry_after_s)
+            return json_response(503, {"error": str(error)}, retry_after)
+        case _:
+            log.error("a request failed", exc_info=error)
+            return json_response(500, {"error": "the server hit an unexpected error; its log says more"})
+    return json_response(status, {"error": str(error)})
+
+
+@lru_cache(256)
+def rfc3339(instant: int) -> bytes:
+    """Cached: the messages of one claim share their instants."""
+    return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="milliseconds").encode()
+
+
+def header_value(text: str) -> bytes:
+    """Text that came in through any face, made safe to stand in a header."""
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    return text.encode("latin-1", "replace")

@@ -1,0 +1,30 @@
+"""`X-TRACE-ID`: what a caller sends comes back, so that its logs and ours can be laid side by side."""
+
+from __future__ import annotations
+
+from penstock.edge.message import Handler, Request, Response
+from penstock.pending import Pending
+
+HEADER = b"X-TRACE-ID"
+_KEY = b"x-trace-id"
+
+
+def traced(handler: Handler) -> Handler:
+    """A handler whose answers carry the request's trace id, unless they have one of their own."""
+
+    def handle(request: Request) -> Response | Pending[Response]:
+        answer = handler(request)
+        trace = request.headers.get(_KEY)
+        if trace is None:
+            return answer
+        if isinstance(answer, Pending):
+            return answer.then(lambda response: _with_trace(response, trace))
+        return _with_trace(answer, trace)
+
+    return handle
+
+
+def _with_trace(response: Response, trace: bytes) -> Response:
+    if any(name == HEADER for name, _ in response.headers):
+        return response
+    return Response(response.status, response.body, (*response.headers, (HEADER, trace)))

@@ -1,0 +1,131 @@
+"""Queues: create, update, delete, list, show."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from penstock import limits, names
+from penstock.broker import Broker
+from penstock.edge.message import Request, Response
+from penstock.edge.router import BodyRule, Route
+from penstock.errors import QueueNotFound
+from penstock.faces.answers import json_response
+from penstock.faces.native.requests import answered, decoder, query_number, within
+from penstock.model import Count, Dedup, LedgerMode, Queue, Redrive, Settings
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+_BODY = BodyRule(64 * 1024)
+_DEDUPS = {"off": Dedup.OFF, "send": Dedup.SEND, "claim": Dedup.CLAIM}
+_LEDGERS = {"off": LedgerMode.OFF, "outcomes": LedgerMode.OUTCOMES, "bodies": LedgerMode.BODIES}
+
+
+class SettingsChange(Struct, forbid_unknown_fields=True):
+    """What is left out stays as it is."""
+
+    visibility_ms: int | UnsetType = UNSET
+    retention_ms: int | UnsetType = UNSET
+    delay_ms: int | UnsetType = UNSET
+    dedup: Literal["off", "send", "claim"] | UnsetType = UNSET
+    redrive: Redrive | UnsetType | None = UNSET
+    ledger: Literal["off", "outcomes", "bodies"] | UnsetType = UNSET
+
+
+_read_change = decoder(SettingsChange)
+
+
+def queue_routes(broker: Broker) -> list[Route]:
+    face = _Queues(broker)
+    return [
+        Route("GET", "/v1/queues", answered(face.list), head=True),
+        Route("PUT", "/v1/queues/{queue}", answered(face.create), _BODY),
+        Route("PATCH", "/v1/queues/{queue}", answered(face.update), _BODY),
+        Route("GET", "/v1/queues/{queue}", answered(face.show), head=True),
+        Route("DELETE", "/v1/queues/{queue}", answered(face.delete)),
+    ]
+
+
+class _Queues:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def list(self, request: Request) -> Pending[Response]:
+        offset = query_number(request, "offset", 0, 0, 2**62)
+        limit = query_number(request, "limit", 100, 1, limits.LIST_LIMIT)
+        page = self._broker.work(lambda unit, _now: unit.list_queues(offset, limit), writes=False)
+        return page.then(
+            lambda page: json_response(200, {"total": page.total, "queues": [shown(q) for q in page.queues]})
+        )
+
+    def create(self, request: Request) -> Pending[Response]:
+        name = names.check(request.params[0])
+        settings = _changed(Settings(), _read_change(request.body))
+        created = self._broker.work(lambda unit, now: unit.create_queue(name, settings, now))
+        return created.then(lambda queue: json_response(201, shown(queue)))
+
+    def update(self, request: Request) -> Pending[Response]:
+        [name] = request.params
+        change = _read_change(request.body)
+
+        def update(unit: Unit, _now: int) -> Queue:
+            return unit.update_queue(name, _changed(_found(unit, name).settings, change))
+
+        return self._broker.work(update).then(lambda queue: json_response(200, shown(queue)))
+
+    def show(self, request: Request) -> Pending[Response]:
+        [name] = request.params
+
+        def show(unit: Unit, now: int) -> tuple[Queue, Count]:
+            return _found(unit, name), unit.count(name, now, limits.COUNT_ROWS)
+
+        return self._broker.work(show, writes=False).then(
+            lambda found: json_response(200, {**shown(found[0]), "count": found[1]})
+        )
+
+    def delete(self, request: Request) -> Pending[Response]:
+        [name] = request.params
+        deleted = self._broker.work(lambda unit, now: unit.delete_queue(name, now))
+        return deleted.then(lambda queue: json_response(200, shown(queue)))
+
+
+def _found(unit: Unit, name: str) -> Queue:
+    queue = unit.find_queue(name)
+    if queue is None:
+        raise QueueNotFound(name)
+    return queue
+
+
+def _changed(settings: Settings, change: SettingsChange) -> Settings:
+    changes: dict[str, object] = {}
+    for name, lowest in (("visibility_ms", 0), ("retention_ms", 1), ("delay_ms", 0)):
+        value = getattr(change, name)
+        if value is not UNSET:
+            changes[name] = within(name, value, lowest, limits.DURATION_MS)
+    if not isinstance(change.dedup, UnsetType):
+        changes["dedup"] = _DEDUPS[change.dedup]
+    if not isinstance(change.ledger, UnsetType):
+        changes["ledger"] = _LEDGERS[change.ledger]
+    if not isinstance(change.redrive, UnsetType):
+        if change.redrive is not None:
+            within("redrive.max_receives", change.redrive.max_receives, 1, limits.INT32_MAX)
+        changes["redrive"] = change.redrive
+    return msgspec.structs.replace(settings, **changes)
+
+
+def shown(queue: Queue) -> dict[str, object]:
+    settings = queue.settings
+    return {
+        "name": queue.name,
+        "created_at": queue.created_at,
+        "settings": {
+            "visibility_ms": settings.visibility_ms,
+            "retention_ms": settings.retention_ms,
+            "delay_ms": settings.delay_ms,
+            "dedup": settings.dedup.name.lower(),
+            "redrive": settings.redrive,
+            "ledger": settings.ledger.name.lower(),
+        },
+    }

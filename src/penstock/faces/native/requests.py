@@ -1,0 +1,62 @@
+"""How the native API reads what it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from penstock.edge.message import Request, Response
+from penstock.errors import InvalidRequest, PenstockError
+from penstock.faces.answers import error_response
+from penstock.pending import Pending
+
+T = TypeVar("T")
+
+
+def decoder(shape: type[T]) -> Callable[[bytes], T]:
+    """Decode and check in one step; an empty body is an empty object."""
+    decode = msgspec.json.Decoder(shape).decode
+
+    def read(body: bytes) -> T:
+        try:
+            return decode(body or b"{}")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidRequest(f"the body does not parse: {error}") from error
+
+    return read
+
+
+def within(name: str, value: int, lowest: int, highest: int) -> int:
+    if not lowest <= value <= highest:
+        raise InvalidRequest(f"{name} must be between {lowest} and {highest}")
+    return value
+
+
+def query_number(request: Request, name: str, default: int, lowest: int, highest: int) -> int:
+    text = request.query_params().get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise InvalidRequest(f"{name} must be a number")
+    return within(name, int(text), lowest, highest)
+
+
+def answered(
+    handler: Callable[[Request], Response | Pending[Response]],
+) -> Callable[[Request], Response | Pending[Response]]:
+    """A handler whose errors, raised or still to come, are answered in JSON."""
+
+    def handle(request: Request) -> Response | Pending[Response]:
+        try:
+            answer = handler(request)
+        except PenstockError as error:
+            return error_response(error)
+        return answer.then(_unchanged, error_response) if isinstance(answer, Pending) else answer
+
+    return handle
+
+
+def _unchanged(response: Response) -> Response:
+    return response
