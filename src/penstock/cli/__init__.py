@@ -1,0 +1,41 @@
+"""The command `penstock`: it runs a server, and talks to one over HTTP.
+
+Commands import what they need when they run, so that `penstock --help` and completion answer at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from penstock import __version__
+from penstock.cli.claim import claim
+from penstock.cli.completion import completion
+from penstock.cli.config import config
+from penstock.cli.peek import peek
+from penstock.cli.program import Program
+from penstock.cli.purge import purge
+from penstock.cli.queue import queue
+from penstock.cli.receipts import ack, release, renew
+from penstock.cli.send import send
+from penstock.cli.serve import serve
+
+__all__ = ["main"]
+
+_EPILOG = """\b
+Exit codes:
+  0  done
+  1  nothing found, or not everything was done
+  2  wrong usage or settings
+  3  the server refused the request
+  4  the server cannot be reached, failed, or could not start
+"""
+
+
+@click.group(cls=Program, name="penstock", epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def main() -> None:
+    """A durable message queue: run a server, or talk to one."""
+
+
+for _command in (serve, config, queue, send, claim, ack, renew, release, peek, purge, completion):
+    main.add_command(_command)

@@ -1,0 +1,85 @@
+"""The program around the commands: every failure becomes one line on standard error and an exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from penstock.cli.output import note
+from penstock.errors import InvalidSetting, PenstockError
+
+NOT_ALL_DONE = 1
+WRONG_USAGE = 2
+REFUSED = 3
+SERVER_FAILED = 4
+_INTERRUPTED = 130
+
+
+class Program(click.Group):
+    """A command returns its exit code, or nothing for 0."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """In the order of a message's life, not of the alphabet."""
+        return list(self.commands)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        try:
+            code = super().main(args, prog_name or "penstock", complete_var, standalone_mode=False, **extra)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader has seen enough. Python flushes once more at its end: into nothing.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = NOT_ALL_DONE
+        except NoArgsIsHelpError as error:
+            error.show()
+            code = error.exit_code
+        except click.Abort:
+            code = _INTERRUPTED
+        except (click.ClickException, PenstockError, OSError) as error:
+            note(_line(error))
+            code = _code(error)
+        sys.exit(code or 0)
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{error.format_message()} (see '{error.ctx.command_path} --help')"
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    retry_after_s = getattr(error, "retry_after_s", None)
+    return str(error) if retry_after_s is None else f"{error}; try again in {retry_after_s} s"
+
+
+def _code(error: Exception) -> int:
+    """The one table from an error to an exit code."""
+    from penstock.client import Refused
+
+    match error:
+        case click.ClickException():
+            return error.exit_code
+        case InvalidSetting():
+            return WRONG_USAGE
+        case Refused():
+            return REFUSED
+        case PenstockError():
+            return SERVER_FAILED
+        case _:
+            return NOT_ALL_DONE

@@ -1,0 +1,166 @@
+"""`penstock queue`: list, create, show, update, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import Duration, QueueName, confirmed, queue_argument, talks_to_server, yes_option
+from penstock.cli.output import note, print_json, print_table
+from penstock.cli.program import NOT_ALL_DONE
+from penstock.cli.text import age, duration, instant, number, plural
+from penstock.clock import system_clock
+
+if TYPE_CHECKING:
+    from penstock.client import Client, Count, Queue, Settings
+
+
+@click.group()
+def queue() -> None:
+    """List, create, show, update and delete queues."""
+
+
+_SETTINGS_OPTIONS = (
+    click.option("--visibility", "visibility_ms", type=Duration(), help="How long a claim holds a message."),
+    click.option("--retention", "retention_ms", type=Duration(), help="How long a message is kept."),
+    click.option("--delay", "delay_ms", type=Duration(), help="How long until a new message is ready."),
+    click.option("--dedup", type=click.Choice(["off", "send", "claim"]), help="Where twins become one."),
+    click.option(
+        "--ledger",
+        type=click.Choice(["off", "outcomes", "bodies"]),
+        help="What is kept of finished messages.",
+    ),
+    click.option("--max-receives", type=click.IntRange(min=1), metavar="N", help="Deliveries before dead-lettering."),
+    click.option("--dead-letter-queue", type=QueueName(), metavar="QUEUE", help="Where messages go then."),
+)
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_SETTINGS_OPTIONS):
+        command = option(command)
+    return command
+
+
+@queue.command("list")
+@talks_to_server
+def list_queues(client: Client, as_json: bool) -> None:
+    """List every queue and its settings."""
+    queues = list(client.queues())
+    if as_json:
+        print_json({"total": len(queues), "queues": [_as_json(found) for found in queues]})
+    elif queues:
+        header = ("name", "visibility", "retention", "delay", "dedup", "ledger", "redrive")
+        print_table([(found.name, *_settings(found.settings).values()) for found in queues], header)
+    else:
+        note("there are no queues yet; 'penstock queue create NAME' makes one")
+
+
+@queue.command()
+@queue_argument
+@settings_options
+@talks_to_server
+def create(client: Client, queue: str, as_json: bool, **settings: Any) -> None:
+    """Create a queue."""
+    created = client.create_queue(queue, **_given(**settings))
+    _print(created, as_json, f"created queue {created.name}")
+
+
+@queue.command()
+@queue_argument
+@settings_options
+@click.option("--no-redrive", is_flag=True, help="Never dead-letter a message.")
+@talks_to_server
+def update(client: Client, queue: str, as_json: bool, no_redrive: bool, **settings: Any) -> None:
+    """Change settings of a queue; the others stay as they are."""
+    changes = _given(**settings)
+    if no_redrive and "redrive" in changes:
+        raise click.UsageError("--no-redrive and a dead-letter queue exclude each other")
+    if no_redrive:
+        changes["redrive"] = None
+    if not changes:
+        raise click.UsageError("name at least one setting to change")
+    updated = client.update_queue(queue, **changes)
+    _print(updated, as_json, f"updated queue {updated.name}")
+
+
+@queue.command()
+@queue_argument
+@talks_to_server
+def show(client: Client, queue: str, as_json: bool) -> None:
+    """Show a queue, its settings and how many messages it holds."""
+    found = client.queue(queue)
+    if as_json:
+        print_json(_as_json(found))
+        return
+    rows = {"name": found.name, "created": instant(found.created_at), **_settings(found.settings)}
+    if found.count is not None:
+        rows |= _counts(found.count)
+    print_table(list(rows.items()))
+
+
+@queue.command()
+@queue_argument
+@yes_option
+@talks_to_server
+def delete(client: Client, queue: str, as_json: bool, yes: bool) -> int | None:
+    """Delete a queue and every message in it."""
+    if not confirmed(f"Delete queue {queue} and every message in it?", yes):
+        note("nothing was deleted")
+        return NOT_ALL_DONE
+    deleted = client.delete_queue(queue)
+    _print(deleted, as_json, f"deleted queue {deleted.name}")
+    return None
+
+
+def _given(max_receives: int | None, dead_letter_queue: str | None, **settings: Any) -> Settings:
+    if (max_receives is None) != (dead_letter_queue is None):
+        raise click.UsageError("--max-receives and --dead-letter-queue go together")
+    given: Settings = {name: value for name, value in settings.items() if value is not None}  # type: ignore[assignment]
+    if max_receives is not None and dead_letter_queue is not None:
+        given["redrive"] = {"max_receives": max_receives, "dead_letter_queue": dead_letter_queue}
+    return given
+
+
+def _print(changed: Queue, as_json: bool, line: str) -> None:
+    if as_json:
+        print_json(_as_json(changed))
+    else:
+        click.echo(line)
+
+
+def _as_json(found: Queue) -> dict[str, object]:
+    value = asdict(found)
+    if found.count is None:
+        del value["count"]
+    return value
+
+
+def _settings(settings: Settings) -> dict[str, str]:
+    redrive = settings["redrive"]
+    return {
+        "visibility": duration(settings["visibility_ms"]),
+        "retention": duration(settings["retention_ms"]),
+        "delay": duration(settings["delay_ms"]),
+        "dedup": settings["dedup"],
+        "ledger": settings["ledger"],
+        "redrive": (
+            f"to {redrive['dead_letter_queue']} after {plural(redrive['max_receives'], 'receive')}"
+            if redrive
+            else "off"
+        ),
+    }
+
+
+def _counts(count: Count) -> dict[str, str]:
+    least, most = ("", "") if count.exact else ("at least ", "at most ")
+    oldest = count.oldest_sent_at
+    return {
+        "messages": number(count.total),
+        "ready": most + number(count.ready),
+        "delayed": least + number(count.delayed),
+        "claimed": least + number(count.claimed),
+        "oldest": "none" if oldest is None else f"sent {age(oldest, system_clock())} ago",
+    }

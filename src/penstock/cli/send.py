@@ -1,0 +1,76 @@
+"""`penstock send`: one message, from the command line, a file or standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.options import Duration, queue_argument, talks_to_server
+from penstock.cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+
+
+class Attribute(click.ParamType[tuple[str, str]]):
+    name = "key=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        key, equals, text = str(value).partition("=")
+        if not key or not equals:
+            self.fail(f"{value!r} is not of the form key=value", param, ctx)
+        return key, text
+
+
+@click.command()
+@queue_argument
+@click.argument("body", required=False)
+@click.option("--file", metavar="PATH", help="Send what this file holds.")
+@click.option("--content-type", metavar="TYPE", help="What the body is, such as application/json.")
+@click.option("--attribute", "attributes", type=Attribute(), multiple=True, help="Attach a value; may be repeated.")
+@click.option("--delay", "delay_ms", type=Duration(), help="Make the message ready only after this time.")
+@talks_to_server
+def send(
+    client: Client,
+    queue: str,
+    body: str | None,
+    file: str | None,
+    content_type: str | None,
+    attributes: tuple[tuple[str, str], ...],
+    delay_ms: int | None,
+    as_json: bool,
+) -> None:
+    """Send one message and print its id.
+
+    BODY is the text itself. With '-', or without any, the body is read from standard input.
+    """
+    from penstock.client import Draft
+
+    [sent] = client.send_many(queue, [Draft(_body(body, file), content_type, dict(attributes), delay_ms)])
+    if as_json:
+        print_json(asdict(sent))
+        return
+    click.echo(sent.id)
+    if not sent.stored:
+        note("an equal message is in the queue already; this is its id")
+
+
+def _body(body: str | None, file: str | None) -> bytes:
+    if file is not None:
+        if body is not None:
+            raise click.UsageError("give a BODY or --file, not both")
+        try:
+            with open(file, "rb") as opened:
+                return opened.read()
+        except OSError as error:
+            raise click.UsageError(f"file {file} cannot be read: {error.strerror or error}") from error
+    if body is not None and body != "-":
+        # The very bytes that were typed, even where they are no text.
+        return os.fsencode(body)
+    if sys.stdin is None or (body is None and sys.stdin.isatty()):
+        raise click.UsageError("give a BODY, --file, or '-' to type it")
+    return sys.stdin.buffer.read()

@@ -1,0 +1,61 @@
+"""`penstock serve`, and the flags that it shares with `penstock config`: one for every setting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from penstock.cli.output import note
+from penstock.server.config import SETTINGS, Loaded, Setting, load, shown
+
+_METAVARS: dict[type, str] = {int: "N", float: "SECONDS", str: "TEXT"}
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for setting in reversed(list(SETTINGS.values())):
+        command = _option(setting)(command)
+    return click.option(
+        "--config",
+        "path",
+        metavar="PATH",
+        help="File to read settings from.  [env: PENSTOCK_CONFIG; else ./penstock.toml]",
+    )(command)
+
+
+def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The value stays text: the settings themselves say what is right, wherever it comes from."""
+    help = f"{setting.help}  [default: {shown(setting.default) or 'none'}]"
+    if setting.kind is bool:
+        flags = f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
+        return click.option(flags, setting.name, default=None, help=help)
+    metavar = "|".join(setting.choices) or _METAVARS[setting.kind]
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        return [CompletionItem(choice) for choice in setting.choices if choice.startswith(incomplete)]
+
+    return click.option(setting.flag, setting.name, metavar=metavar, shell_complete=complete, help=help)
+
+
+def load_settings(path: str | None, flags: dict[str, object]) -> Loaded:
+    return load(flags, os.environ, path=path)
+
+
+@click.command()
+@setting_options
+def serve(path: str | None, **flags: object) -> None:
+    """Run a server until it is told to stop (Ctrl-C or SIGTERM).
+
+    A setting is taken from the command line, else from the environment (PENSTOCK_PORT for --port), else
+    from a TOML file (port = 8080), else it has its default. 'penstock config' shows them all.
+    """
+    loaded = load_settings(path, flags)
+    for warning in loaded.warnings:
+        note(f"warning: {warning}")
+    # Here and not above: no other command pays for loading a server.
+    from penstock.server.run import run
+
+    run(loaded.config)

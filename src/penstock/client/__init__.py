@@ -1,0 +1,65 @@
+"""A small synchronous client of a Penstock server, over HTTP and the standard library alone.
+
+    from penstock.client import Client
+
+    with Client("http://127.0.0.1:8080") as client:
+        client.create_queue("jobs", visibility_ms=60_000)
+        client.send("jobs", "hello")
+        for message in client.claim("jobs", limit=10, wait_ms=5_000):
+            print(message.text)
+            client.ack("jobs", message)
+
+One client is one connection: give each thread its own.
+"""
+
+from __future__ import annotations
+
+from penstock.client.client import Client
+from penstock.client.errors import (
+    ClientError,
+    InvalidRequest,
+    QueueExists,
+    QueueNotFound,
+    Refused,
+    ServerFailed,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+    UnexpectedAnswer,
+    Unreachable,
+)
+from penstock.client.values import (
+    ClaimedMessage,
+    Count,
+    Draft,
+    Message,
+    Peeked,
+    Queue,
+    Redrive,
+    Sent,
+    Settings,
+)
+
+__all__ = [
+    "ClaimedMessage",
+    "Client",
+    "ClientError",
+    "Count",
+    "Draft",
+    "InvalidRequest",
+    "Message",
+    "Peeked",
+    "Queue",
+    "QueueExists",
+    "QueueNotFound",
+    "Redrive",
+    "Refused",
+    "Sent",
+    "ServerFailed",
+    "Settings",
+    "TooLarge",
+    "Unauthorized",
+    "Unavailable",
+    "UnexpectedAnswer",
+    "Unreachable",
+]

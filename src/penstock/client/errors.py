@@ -1,0 +1,93 @@
+"""What a call to a server can end in, by who must act.
+
+ClientError
+├── Refused                   the caller must change the request (any 4xx)
+│   ├── InvalidRequest        400: a value that does not parse or is out of range
+│   ├── Unauthorized          401, 403: the API key is missing or not good enough
+│   ├── QueueNotFound         404
+│   ├── QueueExists           409
+│   └── TooLarge              413: over a limit; says which
+├── ServerFailed              the operator must look (any 5xx)
+│   └── Unavailable           503: nobody must act; try again after `retry_after_s`
+├── Unreachable               no connection, or it broke, or no answer in time; see `sent`
+└── UnexpectedAnswer          not what a Penstock server says: look at the address
+"""
+
+from __future__ import annotations
+
+from penstock.errors import PenstockError
+
+
+class ClientError(PenstockError):
+    pass
+
+
+class Refused(ClientError):
+    """`status` is the server's, or None where the client itself refused to send the request."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class InvalidRequest(Refused):
+    pass
+
+
+class Unauthorized(Refused):
+    pass
+
+
+class QueueNotFound(Refused):
+    pass
+
+
+class QueueExists(Refused):
+    pass
+
+
+class TooLarge(Refused):
+    pass
+
+
+class ServerFailed(ClientError):
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Unavailable(ServerFailed):
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message, 503)
+        self.retry_after_s = retry_after_s
+
+
+class Unreachable(ClientError):
+    """`sent` says that the server may have carried out the request although no answer came."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class UnexpectedAnswer(ClientError):
+    pass
+
+
+_REFUSALS: dict[int, type[Refused]] = {
+    400: InvalidRequest,
+    401: Unauthorized,
+    403: Unauthorized,
+    404: QueueNotFound,
+    409: QueueExists,
+    413: TooLarge,
+}
+
+
+def error_of(status: int, message: str, retry_after: str | None) -> ClientError:
+    """The one table from an HTTP status to an exception."""
+    if status == 503:
+        return Unavailable(message, int(retry_after) if retry_after and retry_after.isdecimal() else 1)
+    if status >= 500:
+        return ServerFailed(message, status)
+    return _REFUSALS.get(status, Refused)(message, status)

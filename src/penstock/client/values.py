@@ -1,0 +1,157 @@
+"""What goes to a server and what comes back. Instants are milliseconds since the epoch.
+
+Dataclasses, not the core's structs: the client needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict
+
+from penstock.client.errors import InvalidRequest
+
+
+class Redrive(TypedDict):
+    max_receives: int
+    dead_letter_queue: str
+
+
+class Settings(TypedDict, total=False):
+    """What may be set on a queue; whatever is left out keeps its value."""
+
+    visibility_ms: int
+    retention_ms: int
+    delay_ms: int
+    dedup: Literal["off", "send", "claim"]
+    redrive: Redrive | None
+    ledger: Literal["off", "outcomes", "bodies"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """`total` is exact. Unless `exact`, `delayed` and `claimed` are lower bounds, `ready` an upper one."""
+
+    total: int
+    ready: int
+    delayed: int
+    claimed: int
+    exact: bool
+    oldest_sent_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """`count` is there when the queue was asked for by its name."""
+
+    name: str
+    created_at: int
+    settings: Settings
+    count: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A message to send. Text travels as UTF-8."""
+
+    body: bytes | str
+    content_type: str | None = None
+    attributes: Mapping[str, str] | None = None
+    delay_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """`id` is the message's, or its earlier twin's when `stored` is False."""
+
+    id: str
+    stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`ready_at` is the end of its claim or delay, 0 when it is ready."""
+
+    id: str
+    queue: str
+    body: bytes
+    content_type: str | None
+    attributes: dict[str, str] = field(default_factory=dict)
+    sent_at: int = 0
+    ready_at: int = 0
+    receives: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedMessage(Message):
+    """`receipt` proves the claim: ack, renew or release the message with it."""
+
+    receipt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """`after` is where the next peek goes on, None past the end."""
+
+    messages: list[Message]
+    after: str | None
+
+
+def queue_from(answer: Mapping[str, Any]) -> Queue:
+    count = answer.get("count")
+    return Queue(answer["name"], answer["created_at"], answer["settings"], count and Count(**count))
+
+
+def message_from(answer: Mapping[str, Any]) -> Message:
+    return Message(**_fields(answer))
+
+
+def claimed_from(answer: Mapping[str, Any]) -> ClaimedMessage:
+    return ClaimedMessage(**_fields(answer), receipt=answer["receipt"])
+
+
+def draft_to(draft: Draft | bytes | str) -> dict[str, object]:
+    if not isinstance(draft, Draft):
+        draft = Draft(draft)
+    optional = {
+        "content_type": draft.content_type,
+        "attributes": dict(draft.attributes) if draft.attributes else None,
+        "delay_ms": draft.delay_ms,
+    }
+    return _body_to(draft.body) | {name: value for name, value in optional.items() if value is not None}
+
+
+def _body_to(body: bytes | str) -> dict[str, object]:
+    if isinstance(body, str):
+        try:
+            body = body.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"the body is text that UTF-8 cannot carry: {error}") from error
+    # A zero byte takes six characters in JSON: bodies full of them would not fit into a request.
+    if b"\0" not in body:
+        try:
+            return {"body": body.decode()}
+        except UnicodeDecodeError:
+            pass
+    return {"body_base64": base64.b64encode(body).decode()}
+
+
+def _fields(answer: Mapping[str, Any]) -> dict[str, Any]:
+    text = answer.get("body")
+    # "surrogatepass" mirrors the server, so that no body it hands out is lost here.
+    body = base64.b64decode(answer["body_base64"]) if text is None else text.encode("utf-8", "surrogatepass")
+    return {
+        "id": answer["id"],
+        "queue": answer["queue"],
+        "body": body,
+        "content_type": answer["content_type"],
+        "attributes": answer["attributes"] or {},
+        "sent_at": answer["sent_at"],
+        "ready_at": answer["ready_at"],
+        "receives": answer["receives"],
+    }

@@ -1,0 +1,1 @@
+"""The server: settings, and the one place where its parts are put together."""

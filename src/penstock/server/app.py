@@ -1,0 +1,76 @@
+"""The composition root: plain constructor calls from a store to a listening socket."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl as tls
+
+from penstock.broker import Broker
+from penstock.clock import Clock, system_clock
+from penstock.edge.listener import Listener
+from penstock.edge.router import Router
+from penstock.edge.timeouts import EdgeLimits, Timeouts
+from penstock.errors import InvalidSetting
+from penstock.faces.mqs import mqs_routes
+from penstock.faces.native import native_routes
+from penstock.server.config import Config
+from penstock.stores import open_store
+
+_DAY_MS = 86_400_000
+# A server does not wait inside a unit for another process: its event loop has other things to do meanwhile.
+_PATIENCE_MS = 2
+
+
+class App:
+    """A running server. `start` and `stop` are called on its event loop."""
+
+    def __init__(self, config: Config, clock: Clock = system_clock) -> None:
+        loop = asyncio.get_running_loop()
+        self._config = config
+        self._ssl = tls_context(config)
+        self._store = open_store(config.store, _PATIENCE_MS)
+        self._broker = Broker(self._store, clock, loop, config.ledger_days * _DAY_MS)
+        routes = [
+            *mqs_routes(self._broker, cut_oversize=config.mqs_oversize == "cut"),
+            *native_routes(self._broker),
+        ]
+        self._listener = Listener(
+            Router(routes),
+            Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
+            EdgeLimits(connections=config.max_connections),
+        )
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._config.host}]" if ":" in self._config.host else self._config.host
+        return f"{'https' if self._ssl else 'http'}://{host}:{self._listener.port}"
+
+    def waiting_claims(self) -> list[str]:
+        """The queues of claims that wait for a message, one entry each."""
+        return self._broker.waiting_claims()
+
+    async def start(self) -> None:
+        try:
+            await self._listener.start(self._config.host, self._config.port, self._ssl)
+        except OSError as error:
+            self._store.close()
+            where = f"{self._config.host}:{self._config.port}"
+            raise InvalidSetting(f"cannot listen on {where}: {error.strerror or error}") from error
+        self._broker.start()
+
+    async def stop(self) -> None:
+        """Answer what was accepted, end what waits, then close the store."""
+        self._broker.stop()
+        await self._listener.stop(self._config.stop_grace_s)
+        self._store.close()
+
+
+def tls_context(config: Config) -> tls.SSLContext | None:
+    if not config.tls_cert:
+        return None
+    context = tls.SSLContext(tls.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(config.tls_cert, config.tls_key)
+    except (OSError, tls.SSLError) as error:
+        raise InvalidSetting(f"tls_cert or tls_key cannot be used: {error}") from error
+    return context

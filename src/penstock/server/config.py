@@ -1,0 +1,270 @@
+"""The server's settings, and where each value came from.
+
+Every setting is one field of `Config`; the command line, the environment and the file read that one list.
+Strongest first: the command line, `PENSTOCK_<NAME>`, a TOML file, the default. Nothing is printed here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from penstock.errors import InvalidSetting
+
+Value: TypeAlias = str | int | float | bool
+
+ENVIRONMENT = "PENSTOCK_"
+FILE = "penstock.toml"
+# Variables that other parts of the program read.
+_READ_ELSEWHERE = frozenset({"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY"})
+_OF_THE_TESTS = "PENSTOCK_TEST_"
+_TRUTHS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+# A wait of nothing would turn every client away.
+_SHORTEST_S = 0.01
+_LONGEST_S = 86_400.0
+_PASSWORD = re.compile(r"(://[^/@:]*:)[^/]*(?=@)|([?&]password=)[^&]*")
+
+
+def _setting(default: Value, help: str, **limits: object) -> Any:  # noqa: A002
+    return dataclasses.field(default=default, metadata={"help": help, **limits})
+
+
+def _seconds(default: float, help: str) -> Any:  # noqa: A002
+    return _setting(default, help, least=_SHORTEST_S, most=_LONGEST_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    host: str = _setting("127.0.0.1", "Address to listen on.", empty=False)
+    port: int = _setting(8080, "Port to listen on; 0 takes any free one.", least=0, most=65535)
+    store: str = _setting("sqlite:///data/penstock.db", "Where the messages are kept.", empty=False)
+    expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
+    mqs_oversize: str = _setting(
+        "cut", "What the mqs API does with a message that is too long.", choices=("cut", "refuse")
+    )
+    ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
+    tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.")
+    tls_key: str = _setting("", "File with the TLS private key; needs tls_cert.")
+    stop_grace_s: float = _setting(
+        10.0, "Seconds that requests in progress get to finish at a stop.", least=0.0, most=_LONGEST_S
+    )
+    header_timeout_s: float = _seconds(10.0, "Seconds a client may take to send the headers of a request.")
+    body_timeout_s: float = _seconds(60.0, "Seconds a client may take to send the body of a request.")
+    idle_timeout_s: float = _seconds(75.0, "Seconds a connection may stay open without a request.")
+    write_timeout_s: float = _seconds(30.0, "Seconds a client may take to accept more of an answer.")
+    max_connections: int = _setting(10000, "Connections open at once.", least=1, most=1_000_000)
+    log_level: str = _setting(
+        "info", "The least important events to log.", choices=("debug", "info", "warning", "error")
+    )
+    log_format: str = _setting("text", "How a line of the log is written.", choices=("text", "json"))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of `Config`, as the command line and the documentation need to know it."""
+
+    name: str
+    kind: type
+    default: Value
+    help: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    empty: bool = True
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT + self.name.upper()
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def right(self) -> str:
+        """What a good value is, to end a sentence with."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is str:
+            return "text" if self.empty else "text that is not empty"
+        noun = "a whole number" if self.kind is int else "a number"
+        return f"{noun} from {self.least:.10g} to {self.most:.10g}"
+
+
+SETTINGS: Mapping[str, Setting] = {
+    field.name: Setting(field.name, type(field.default), cast(Value, field.default), **field.metadata)
+    for field in dataclasses.fields(Config)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """`origins` has the source of every setting, in words. `warnings` are for whoever started the program."""
+
+    config: Config
+    origins: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def load(
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    *,
+    path: str | None = None,
+    directory: Path = Path(),
+) -> Loaded:
+    """Gather every setting from its strongest source, or raise `InvalidSetting`.
+
+    A flag that is None was not given. `path` is the file named on the command line; `directory` is where
+    `penstock.toml` is looked for.
+    """
+    values: dict[str, Value] = {name: setting.default for name, setting in SETTINGS.items()}
+    origins = dict.fromkeys(SETTINGS, "default")
+
+    file = path or environ.get("PENSTOCK_CONFIG") or (FILE if (directory / FILE).is_file() else None)
+    if file is not None:
+        for name, given in _read_file(directory / file, file).items():
+            origins[name] = f"file {file}"
+            values[name] = _typed(_known(name, origins[name]), given, origins[name])
+
+    for name, setting in SETTINGS.items():
+        if setting.variable in environ:
+            origins[name] = f"environment {setting.variable}"
+            values[name] = _parsed(setting, environ[setting.variable], origins[name])
+
+    for name, given in flags.items():
+        if given is not None:
+            setting = _known(name, "command line")
+            origins[name] = "command line"
+            read = _parsed if isinstance(given, str) else _typed
+            values[name] = read(setting, given, origins[name])
+
+    config = Config(**values)  # type: ignore[arg-type]
+    check(config, origins)
+    return Loaded(config, origins, tuple(_warnings(environ)))
+
+
+def check(config: Config, origins: Mapping[str, str] | None = None) -> None:
+    """The rules that need more than one setting."""
+
+    def of(name: str) -> str:
+        return f"{name} ({origins[name]})" if origins else name
+
+    if bool(config.tls_cert) != bool(config.tls_key):
+        have, lack = ("tls_cert", "tls_key") if config.tls_cert else ("tls_key", "tls_cert")
+        raise InvalidSetting(f"{of(have)} is set without {lack}: set both, or neither to serve without TLS")
+    if not config.expose_without_keys and not is_loopback(config.host):
+        raise InvalidSetting(
+            f"{of('host')} is {config.host!r}, which other machines may reach, and no API key is asked for: "
+            "anybody there could read and delete messages. Listen on 127.0.0.1, or, where the network "
+            "keeps strangers out, start with --expose-without-keys"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def shown(value: Value) -> str:
+    """A value as a person would write it, without the password that a store's address may carry."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return _PASSWORD.sub(r"\1\2***", str(value))
+
+
+def _read_file(path: Path, name: str) -> dict[str, object]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidSetting(f"file {name} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # not TOML, or not even UTF-8
+        raise InvalidSetting(f"file {name} is not TOML: {error}") from error
+
+
+def _known(name: str, origin: str) -> Setting:
+    if name in SETTINGS:
+        return SETTINGS[name]
+    raise InvalidSetting(f"{name!r} ({origin}) is no setting{_closest(name, SETTINGS)}")
+
+
+def _closest(name: str, known: Mapping[str, object]) -> str:
+    from difflib import get_close_matches
+
+    match = get_close_matches(name, known, n=1)
+    return f"; did you mean {match[0]!r}?" if match else f"; there are {', '.join(known)}"
+
+
+def _parsed(setting: Setting, given: object, origin: str) -> Value:
+    """The value that a text from the environment or the command line stands for."""
+    text = str(given)
+    try:
+        value = _TRUTHS[text.strip().lower()] if setting.kind is bool else setting.kind(text)
+    except (KeyError, ValueError):
+        raise _wrong(setting, text, origin) from None
+    return _within(setting, value, text, origin)
+
+
+def _typed(setting: Setting, given: object, origin: str) -> Value:
+    """A value that has its type already, as from TOML."""
+    if setting.kind is float and type(given) is int:
+        given = float(given)
+    # Exactly this type: to Python, True is a whole number.
+    if type(given) is not setting.kind:
+        raise _wrong(setting, given, origin)
+    return _within(setting, cast(Value, given), given, origin)
+
+
+def _within(setting: Setting, value: Value, given: object, origin: str) -> Value:
+    if setting.choices:
+        good = value in setting.choices
+    elif isinstance(value, str):
+        good = bool(value) or setting.empty
+    elif setting.least is not None and setting.most is not None:
+        # Written so that "not a number" fails it.
+        good = setting.least <= value <= setting.most
+    else:
+        good = True
+    if not good:
+        raise _wrong(setting, given, origin)
+    return value
+
+
+def _wrong(setting: Setting, given: object, origin: str) -> InvalidSetting:
+    return InvalidSetting(f"{setting.name} ({origin}) cannot be {given!r}: it must be {setting.right}")
+
+
+def _warnings(environ: Mapping[str, str]) -> list[str]:
+    variables = {setting.variable: setting for setting in SETTINGS.values()}
+    return [
+        f"environment {name} is no setting{_closest(name, variables)}"
+        for name in sorted(environ)
+        if name.startswith(ENVIRONMENT)
+        and not name.startswith(_OF_THE_TESTS)
+        and name not in variables
+        and name not in _READ_ELSEWHERE
+    ]

@@ -1,0 +1,81 @@
+"""`penstock queue`."""
+
+from __future__ import annotations
+
+
+def test_list_says_so_when_there_are_none(run):
+    result = run("queue", "list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "penstock: there are no queues yet; 'penstock queue create NAME' makes one\n"
+
+
+def test_create_and_list(run):
+    assert run("queue", "create", "dead").stdout == "created queue dead\n"
+    words = (
+        "--visibility",
+        "1m30s",
+        "--retention",
+        "4d",
+        "--delay",
+        "500ms",
+        "--dedup",
+        "send",
+        "--ledger",
+        "off",
+    )
+    assert run("queue", "create", "jobs", *words, "--max-receives", "3", "--dead-letter-queue", "dead").exit_code == 0
+    lines = sorted(run("queue", "list").stdout.splitlines())
+    assert [line.split(maxsplit=6) for line in lines] == [
+        ["NAME", "VISIBILITY", "RETENTION", "DELAY", "DEDUP", "LEDGER", "REDRIVE"],
+        ["dead", "30s", "forever", "0s", "off", "outcomes", "off"],
+        ["jobs", "1m30s", "4d", "500ms", "send", "off", "to dead after 3 receives"],
+    ]
+
+
+def test_create_twice_is_refused(run):
+    run("queue", "create", "jobs")
+    result = run("queue", "create", "jobs")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "penstock: queue 'jobs' already exists\n"
+
+
+def test_redrive_takes_both_its_options(run):
+    result = run("queue", "create", "jobs", "--max-receives", "3")
+    assert result.exit_code == 2
+    assert "--max-receives and --dead-letter-queue go together" in result.stderr
+
+
+def test_update_changes_only_what_is_named(run, run_json):
+    run("queue", "create", "dead")
+    run("queue", "create", "jobs", "--delay", "5s")
+    updated = run_json("queue", "update", "jobs", "--max-receives", "3", "--dead-letter-queue", "dead")
+    assert updated["settings"]["redrive"] == {"max_receives": 3, "dead_letter_queue": "dead"}
+    assert run_json("queue", "update", "jobs", "--no-redrive")["settings"]["redrive"] is None
+    assert run_json("queue", "show", "jobs")["settings"]["delay_ms"] == 5000
+    assert run("queue", "update", "jobs").exit_code == 2
+
+
+def test_show_counts(run, run_json):
+    run("queue", "create", "jobs")
+    assert "oldest      none" in run("queue", "show", "jobs").stdout
+    run("send", "jobs", "a")
+    run("send", "jobs", "b", "--delay", "1h")
+    rows = dict(line.split(maxsplit=1) for line in run("queue", "show", "jobs").stdout.splitlines())
+    assert (rows["name"], rows["messages"], rows["ready"], rows["delayed"]) == ("jobs", "2", "1", "1")
+    assert run_json("queue", "show", "jobs")["count"]["total"] == 2
+
+
+def test_a_missing_queue_is_one_line(run):
+    for words in (("queue", "show"), ("queue", "delete", "--yes"), ("peek",), ("claim",), ("purge", "--yes")):
+        result = run(*words, "nope")
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert result.stderr == "penstock: queue 'nope' does not exist\n"
+
+
+def test_delete_wants_a_yes(run, run_json):
+    run("queue", "create", "jobs")
+    result = run("queue", "delete", "jobs")
+    assert result.exit_code == 2
+    assert "add --yes" in result.stderr
+    assert run("queue", "delete", "jobs", "--yes").stdout == "deleted queue jobs\n"
+    assert run_json("queue", "list") == {"total": 0, "queues": []}

@@ -1,0 +1,91 @@
+"""Durations, bodies and tables for people."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import limits
+from penstock.cli.table import columns, render, shorten
+from penstock.cli.text import age, body, duration, parse_duration, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("0", 0),
+        ("0s", 0),
+        ("500ms", 500),
+        ("30s", 30_000),
+        ("5m", 300_000),
+        ("2h", 7_200_000),
+        ("1d", 86_400_000),
+        ("1h30m", 5_400_000),
+        ("1.5s", 1_500),
+        (" 2H ", 7_200_000),
+        ("forever", limits.DURATION_MS),
+    ],
+)
+def test_durations_are_read(text, ms):
+    assert parse_duration(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "5", "s", "-1s", "1w", "1 s", "1s5", "٣s", "nan", "1e3s"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(ValueError, match="is no duration; write it like"):
+        parse_duration(text)
+
+
+@given(st.integers(0, limits.DURATION_MS))
+def test_a_duration_reads_back_as_written(ms):
+    assert parse_duration(duration(ms)) == ms
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(-5, "0s"), (999, "0s"), (59_999, "59s"), (60_000, "1m"), (86_399_999, "23h"), (10**10, "115d")],
+)
+def test_an_age_is_rough(ms, text):
+    assert age(1_000, 1_000 + ms) == text
+
+
+@given(st.text())
+def test_printable_text_is_printable_and_printable_stays(text):
+    assert printable(text).isprintable()
+    assert printable(printable(text)) == printable(text)
+
+
+def test_a_binary_body_is_shown_as_bytes():
+    assert body(b"\xff\x00a") == "(3 bytes) ff 00 61"
+    assert body(b"\xff" * 2000).startswith("(2,000 bytes) ff ff ")
+    assert body(b"\xff" * 2000).endswith(" ff…")
+
+
+def test_a_table_is_aligned():
+    assert render([["a", "10", "x"], ["bbb", "9", ""]], ["name", "n", "last"], right=["n"]) == [
+        "NAME   N  LAST",
+        "a     10  x",
+        "bbb    9",
+    ]
+    assert render([["key", "value"], ["k", "v"]]) == ["key  value", "k    v"]
+    assert render([]) == []
+
+
+def test_wide_characters_take_two_columns():
+    assert render([["日本", "x"], ["ab", "y"]]) == ["日本  x", "ab    y"]
+    assert columns("e\u0301") == 1
+
+
+@given(st.text(), st.integers(1, 30))
+def test_shortened_text_fits(text, most):
+    assert columns(shorten(text, most)) <= max(most, 1)
+
+
+def test_the_last_column_is_cut_to_the_width():
+    [line] = render([["id", "a" * 100]], width=40)
+    assert len(line) == 40
+    assert line.endswith("a…")
+    # Where next to nothing would be left, a long line is better.
+    [line] = render([["i" * 50, "a" * 100]], width=40)
+    assert line == "i" * 50 + "  " + "a" * 23 + "…"

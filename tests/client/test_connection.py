@@ -1,0 +1,231 @@
+"""The connection: kept, opened anew when that is safe, and never asked twice to do something once."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from penstock.client import Client, ServerFailed, Unauthorized, Unavailable, UnexpectedAnswer, Unreachable
+
+QUEUES = b'{"total": 0, "queues": []}'
+
+
+class Listener:
+    """Plays one script per connection, for faults that a good server does not have on order.
+
+    A script is a list of answers: bytes to write after a request was read. The connection closes at the end
+    of the script.
+    """
+
+    def __init__(self, *scripts: list[bytes]) -> None:
+        self.requests: list[bytes] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._play, args=(scripts,))
+        self._thread.start()
+
+    def _play(self, scripts: tuple[list[bytes], ...]) -> None:
+        for script in scripts:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                for answer in script:
+                    request = connection.recv(65536)
+                    if not request:
+                        break
+                    self.requests.append(request.split(b"\r\n", 1)[0])
+                    connection.sendall(answer)
+
+    def stop(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+
+@pytest.fixture
+def listen() -> Iterator[Callable[..., Listener]]:
+    started = []
+
+    def listen(*scripts: list[bytes]) -> Listener:
+        started.append(Listener(*scripts))
+        return started[-1]
+
+    yield listen
+    for listener in started:
+        listener.stop()
+
+
+def answer(status: int, body: bytes = QUEUES, *headers: bytes) -> bytes:
+    lines = [b"HTTP/1.1 %d Some" % status, b"Content-Length: %d" % len(body), *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+def test_one_connection_serves_many_requests(listen):
+    listener = listen([answer(200)] * 3)
+    with Client(listener.url) as client:
+        for _ in range(3):
+            assert list(client.queues()) == []
+    assert len(listener.requests) == 3
+
+
+def test_a_connection_that_the_server_closed_is_opened_anew(serve):
+    server = serve()
+    with Client(server.url) as client:
+        client.create_queue("jobs")
+        server.terminate()
+        again = serve(port=int(server.url.rpartition(":")[2]))
+        assert again.url == server.url
+        # Not repeatable, yet safe: the end of the old connection was seen before a byte was sent.
+        client.send("jobs", "hello")
+        assert [message.text for message in client.claim("jobs")] == ["hello"]
+
+
+def test_a_look_is_repeated_once_when_a_kept_connection_breaks(listen):
+    # The empty answer: the connection breaks after the request has arrived.
+    listener = listen([answer(200), b""], [answer(200)])
+    with Client(listener.url) as client:
+        assert list(client.queues()) == []
+        assert list(client.queues()) == []
+    assert len(listener.requests) == 3
+
+
+def test_a_send_is_never_repeated(listen):
+    listener = listen([answer(200), b""], [answer(201, b'{"sent": []}')])
+    with Client(listener.url) as client:
+        assert list(client.queues()) == []
+        with pytest.raises(Unreachable, match="lost the connection") as caught:
+            client.send("jobs", "once")
+        assert caught.value.sent
+        assert [line.split()[0] for line in listener.requests] == [b"GET", b"POST"]
+        client.send_many("jobs", ["the next call connects again"])
+
+
+def test_a_fresh_connection_that_breaks_is_not_repeated(listen):
+    listener = listen([b""], [answer(200)])
+    with Client(listener.url) as client, pytest.raises(Unreachable):
+        list(client.queues())
+    assert len(listener.requests) == 1
+
+
+def test_a_server_that_dies_during_a_claim_is_unreachable(serve):
+    server = serve()
+    with Client(server.url) as client:
+        client.create_queue("jobs")
+        timer = threading.Timer(0.2, server.process.kill)
+        timer.start()
+        with pytest.raises(Unreachable) as caught:
+            client.claim("jobs", wait_ms=30_000)
+        timer.join()
+        server.wait()
+        assert caught.value.sent
+        with pytest.raises(Unreachable, match="cannot reach") as caught:
+            client.claim("jobs")
+        assert not caught.value.sent
+
+
+def test_no_answer_in_time():
+    gate = socket.create_server(("127.0.0.1", 0))
+    with gate, Client(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=0.05) as client:
+        with pytest.raises(Unreachable, match=r"no answer from .* within 0\.05 s") as caught:
+            list(client.queues())
+        assert caught.value.sent
+
+
+def test_a_late_answer_is_never_taken_for_the_next(listen):
+    # The second answer comes with the first: something in between is confused, and the connection is left.
+    listener = listen([answer(200) + answer(500, b"{}")], [answer(200)])
+    with Client(listener.url) as client:
+        assert list(client.queues()) == []
+        assert list(client.queues()) == []
+
+
+def test_try_again_says_when(listen):
+    listener = listen([answer(503, b'{"error": "busy"}', b"Retry-After: 7"), answer(503, b"<html>")])
+    with Client(listener.url) as client:
+        with pytest.raises(Unavailable, match="busy") as caught:
+            client.queue("jobs")
+        assert (caught.value.retry_after_s, caught.value.status) == (7, 503)
+        with pytest.raises(Unavailable, match="answered 503") as caught:
+            client.queue("jobs")
+        assert caught.value.retry_after_s == 1
+
+
+def test_other_statuses_have_their_errors(listen):
+    listener = listen([answer(500, b'{"error": "oh"}'), answer(502, b"<html>"), answer(401, b'{"error": "key"}')])
+    with Client(listener.url) as client:
+        with pytest.raises(ServerFailed, match="oh"):
+            client.queue("jobs")
+        with pytest.raises(ServerFailed, match="answered 502"):
+            client.queue("jobs")
+        with pytest.raises(Unauthorized, match="key"):
+            client.queue("jobs")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        answer(200, b"<html>"),
+        answer(200, b"[]"),
+        answer(200, b"{}"),
+        answer(404, b"not here"),
+        answer(302, b"", b"Location: /"),
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+    ],
+)
+def test_whatever_is_no_penstock_server_is_named(listen, reply):
+    listener = listen([reply])
+    with Client(listener.url) as client, pytest.raises(UnexpectedAnswer, match=listener.url):
+        client.queue("jobs")
+
+
+def test_an_answer_that_breaks_off_is_lost(listen):
+    listener = listen([answer(200)[:-5]])
+    with Client(listener.url) as client, pytest.raises(Unreachable):
+        list(client.queues())
+
+
+def test_the_key_and_the_path_of_the_address_are_sent():
+    with socket.create_server(("127.0.0.1", 0)) as gate:
+        heads = []
+
+        def take() -> None:
+            connection, _ = gate.accept()
+            with connection:
+                heads.append(connection.recv(65536))
+                connection.sendall(answer(200))
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        with Client(f"http://127.0.0.1:{gate.getsockname()[1]}/queues/", "s3cret") as client:
+            list(client.queues())
+        thread.join()
+    assert heads[0].startswith(b"GET /queues/v1/queues?offset=0&limit=")
+    assert b"\r\nAuthorization: Bearer s3cret\r\n" in heads[0]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "127.0.0.1:8080",
+        "ftp://x",
+        "http://",
+        "http://u:p@x",
+        "http://x?a",
+        "http://x:99999",
+        "http://x:y",
+    ],
+)
+def test_an_address_that_is_none_is_refused_at_once(url):
+    with pytest.raises(ValueError, match=r"address|ort"):
+        Client(url)
+
+
+def test_a_key_that_would_break_a_header_is_refused():
+    with pytest.raises(ValueError, match="printable ASCII"):
+        Client(api_key="a\r\nX: y")

@@ -1,0 +1,105 @@
+"""Queues through the client."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.client import InvalidRequest, QueueExists, QueueNotFound
+
+DEFAULTS = {
+    "visibility_ms": 30_000,
+    "retention_ms": 2_147_483_647_000,
+    "delay_ms": 0,
+    "dedup": "off",
+    "redrive": None,
+    "ledger": "outcomes",
+}
+
+
+def test_create_makes_a_queue_with_defaults(client):
+    created = client.create_queue("jobs")
+    assert (created.name, created.settings, created.count) == ("jobs", DEFAULTS, None)
+    assert created.created_at > 0
+
+
+def test_create_takes_settings(client):
+    client.create_queue("dead")
+    settings = {
+        "visibility_ms": 1,
+        "retention_ms": 2,
+        "delay_ms": 3,
+        "dedup": "claim",
+        "redrive": {"max_receives": 4, "dead_letter_queue": "dead"},
+        "ledger": "bodies",
+    }
+    assert client.create_queue("jobs", **settings).settings == settings
+    # What comes back may be handed in again.
+    assert client.create_queue("twin", **client.queue("jobs").settings).settings == settings
+
+
+def test_create_refuses_a_name_that_is_taken(client):
+    client.create_queue("jobs")
+    with pytest.raises(QueueExists, match="jobs"):
+        client.create_queue("jobs")
+
+
+def test_create_refuses_bad_settings(client):
+    with pytest.raises(InvalidRequest, match="visibility_ms") as caught:
+        client.create_queue("jobs", visibility_ms=-1)
+    assert caught.value.status == 400
+
+
+def test_update_changes_what_is_named(client):
+    client.create_queue("jobs", delay_ms=5)
+    assert client.update_queue("jobs", visibility_ms=7).settings == DEFAULTS | {
+        "delay_ms": 5,
+        "visibility_ms": 7,
+    }
+
+
+def test_delete_returns_the_queue_as_it_was(client):
+    client.create_queue("jobs", delay_ms=5)
+    assert client.delete_queue("jobs").settings["delay_ms"] == 5
+    with pytest.raises(QueueNotFound):
+        client.queue("jobs")
+
+
+@pytest.mark.parametrize("call", ["queue", "update_queue", "delete_queue", "claim", "peek", "purge"])
+def test_a_missing_queue_is_an_error(client, call):
+    with pytest.raises(QueueNotFound, match="nope") as caught:
+        getattr(client, call)("nope")
+    assert caught.value.status == 404
+
+
+def test_queue_counts(client):
+    client.create_queue("jobs")
+    client.send_many("jobs", ["a", "b", "c"])
+    client.send("jobs", "later", delay_ms=60_000)
+    [message] = client.claim("jobs")
+    count = client.queue("jobs").count
+    assert (count.total, count.ready, count.delayed, count.claimed, count.exact) == (4, 2, 1, 1, True)
+    assert count.oldest_sent_at == message.sent_at
+
+
+def test_queues_goes_through_every_page(client, monkeypatch):
+    monkeypatch.setattr("penstock.client.client._PAGE", 2)
+    assert list(client.queues()) == []
+    names = {f"q{number}" for number in range(5)}
+    for name in names:
+        client.create_queue(name)
+    found = [queue.name for queue in client.queues()]
+    assert len(found) == 5
+    assert set(found) == names
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "\ud800"])
+def test_a_name_that_no_path_can_carry_is_not_sent(client, name):
+    with pytest.raises(InvalidRequest, match="is no queue name") as caught:
+        client.delete_queue(name)
+    assert caught.value.status is None
+
+
+@pytest.mark.parametrize("name", ["a/b", "a?b", "a#b", "a%2Fb", "ä b", "../../x"])
+def test_a_name_stays_one_segment(client, name):
+    with pytest.raises(QueueNotFound):
+        client.queue(name)

@@ -1,0 +1,39 @@
+"""Fixtures that every part of the suite may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import ServerProcess, ThreadServer
+from tests.talk import Talk
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ThreadServer]:
+    """A running server with an empty SQLite store."""
+    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def talk(server: ThreadServer) -> Iterator[Talk]:
+    with server.talk() as talk:
+        yield talk
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[type[ServerProcess]]:
+    """Start server processes; whatever is left of them is killed at the end."""
+    started = []
+
+    def start(*flags: str, **options: object) -> ServerProcess:
+        started.append(ServerProcess(tmp_path, *flags, **options))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.stop()

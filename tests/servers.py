@@ -1,0 +1,120 @@
+"""Real servers for tests: one inside the test's process, and one as a process of its own that may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from penstock.clock import system_clock
+from penstock.server.app import App
+from penstock.server.config import Config
+from tests.talk import Talk
+
+
+class ShiftedClock:
+    """The system's time, and as much as a test adds to it."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def __call__(self) -> int:
+        return system_clock() + self.ahead_ms
+
+    def advance(self, seconds: float) -> None:
+        self.ahead_ms += int(seconds * 1000)
+
+
+class ThreadServer:
+    """The whole server on a free port, in a thread: starts in milliseconds."""
+
+    def __init__(self, store: str, **settings: object) -> None:
+        self.clock = ShiftedClock()
+        self._config = Config(port=0, store=store, **settings)
+        self._ready = threading.Event()
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        self._ready.wait()
+        if self._failed:
+            raise self._failed
+
+    def _run(self) -> None:
+        try:
+            uvloop.run(self._serve())
+        except BaseException as error:
+            self._failed = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self.app = App(self._config, self.clock)
+        await self.app.start()
+        self.url = self.app.url
+        self._ready.set()
+        await self._stopped.wait()
+        await self.app.stop()
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+    def talk(self) -> Talk:
+        return Talk(self.url)
+
+
+_numbers = itertools.count(1)
+
+
+class ServerProcess:
+    """`penstock serve` as a user runs it. `prefix` is a command to run it under, such as strace."""
+
+    def __init__(self, folder: Path, *flags: str, port: int = 0, prefix: Sequence[str] = (), **popen: object) -> None:
+        self.log = folder / f"server-{next(_numbers)}.log"
+        self._stderr = self.log.open("w")
+        command = [sys.executable, "-m", "penstock", "serve", "--port", str(port)]
+        if not any(flag.startswith("--store") for flag in flags):
+            flags = ("--store", "sqlite:///data/penstock.db", *flags)
+        self.process = subprocess.Popen([*prefix, *command, *flags], cwd=folder, stderr=self._stderr, **popen)
+        self.url = self._wait_until_it_serves()
+
+    def _wait_until_it_serves(self) -> str:
+        while True:
+            text = self.log.read_text()
+            found = re.search(r"serves (http\S+) from", text)
+            if found:
+                return found[1]
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server did not start:\n{text}")
+            threading.Event().wait(0.02)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.wait()
+
+    def terminate(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        code = self.process.wait()
+        self._stderr.close()
+        return code
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.wait()
+
+    def talk(self) -> Talk:
+        return Talk(self.url)
