@@ -1,0 +1,219 @@
+"""The edge, durable sends, full cycles, and what a million queued messages cost."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import servers
+from bench.load import Load, wrk
+from bench.measure import Result, absent, at_least, at_most
+from penstock.clock import system_clock
+from penstock.model import Draft, Settings
+from penstock.stores import open_store
+
+CONNECTIONS = 64
+BODY = b"x" * 200
+DEEP = 1_000_000
+SHALLOW = 1_000
+_PLAIN = {"retention_timeout": 864_000, "visibility_timeout": 600, "message_deduplication": False}
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """On the disk that holds the project: a sync must be a real one, and /tmp may be memory."""
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent.parent, prefix=".bench-") as path:
+        yield Path(path)
+
+
+def create_queue(url: str, name: str) -> None:
+    connection = http.client.HTTPConnection(url.removeprefix("http://"))
+    connection.request("PUT", f"/queues/{name}", json.dumps(_PLAIN))
+    response = connection.getresponse()
+    response.read()
+    assert response.status == 201, response.status
+    connection.close()
+
+
+def sends(url: str, connections: int, seconds: float) -> Load:
+    load = wrk(f"{url}/messages/q", connections, seconds, "send")
+    assert load.errors == 0, load.output
+    return load
+
+
+def cycles(url: str, seconds: float) -> float:
+    load = wrk(f"{url}/messages/q", CONNECTIONS, seconds, "cycle")
+    assert load.errors == 0, load.output
+    return load.per_second / 3
+
+
+def rounds(seconds: float) -> Iterator[dict[str, float]]:
+    """Everything that is compared is measured in turn, three times, so that noise falls on all alike."""
+    for _ in range(3):
+        figures = {}
+        with servers.asgi_noop() as url:
+            figures["asgi_noop"] = wrk(f"{url}/noop/q", CONNECTIONS, seconds, "send").per_second
+        with servers.edge_noop() as url:
+            figures["edge_noop"] = wrk(f"{url}/noop/q", CONNECTIONS, seconds, "send").per_second
+            figures["noop_median_us"] = wrk(f"{url}/noop/q", 1, seconds, "send").median_s * 1e6
+        with folder() as path:
+            with servers.penstock(path) as (url, _):
+                create_queue(url, "q")
+                figures["sends"] = sends(url, CONNECTIONS, seconds).per_second
+                figures["cycles"] = cycles(url, seconds)
+                figures["send_median_us"] = sends(url, 1, seconds).median_s * 1e6
+            figures["fdatasync_median_us"] = fdatasync_median(path) * 1e6
+            if servers.is_installed("redis-server"):
+                with servers.redis(path) as port:
+                    figures["redis_xadd"] = redis_xadd(port, seconds)
+        yield figures
+
+
+def fdatasync_median(path: Path) -> float:
+    """Overwriting one block, as a WAL that has been reset does."""
+    times = []
+    descriptor = os.open(path / "block", os.O_RDWR | os.O_CREAT)
+    try:
+        os.pwrite(descriptor, bytes(1 << 20), 0)
+        os.fsync(descriptor)
+        for number in range(500):
+            os.pwrite(descriptor, b"y" * 4096, number % 256 * 4096)
+            start = time.perf_counter()
+            os.fdatasync(descriptor)
+            times.append(time.perf_counter() - start)
+    finally:
+        os.close(descriptor)
+    return statistics.median(times)
+
+
+def redis_xadd(port: int, seconds: float) -> float:
+    count = int(30_000 * seconds)
+    command = ["redis-benchmark", "-p", str(port), "-c", str(CONNECTIONS), "-n", str(count), "-q"]
+    output = subprocess.run(
+        [*command, "XADD", "stream", "*", "body", BODY.decode()], capture_output=True, text=True, check=True
+    ).stdout
+    return float(re.findall(r"([\d.]+) requests per second", output)[-1])
+
+
+def speed(seconds: float) -> Iterator[Result]:
+    measured = list(rounds(seconds))
+    figures = {name: statistics.median(one[name] for one in measured) for name in measured[0]}
+
+    def ratio(over: str, under: str) -> float:
+        """The median of the ratios, each within its own round."""
+        return statistics.median(one[over] / one[under] for one in measured)
+
+    def shown(*names: str) -> dict[str, float]:
+        return {name: figures[name] for name in names}
+
+    yield at_least(
+        "no-op through our edge ÷ raw ASGI no-op",
+        2,
+        ratio("edge_noop", "asgi_noop"),
+        **shown("edge_noop", "asgi_noop"),
+    )
+    yield at_least("durable sends ÷ raw ASGI no-op", 1.2, ratio("sends", "asgi_noop"), **shown("sends", "asgi_noop"))
+    name = "durable sends ÷ Redis XADD, appendfsync always"
+    if "redis_xadd" in figures:
+        yield at_least(name, 0.9, ratio("sends", "redis_xadd"), **shown("sends", "redis_xadd"))
+    else:
+        yield absent(name, "≥ 0.9", "redis-server is not installed")
+    yield at_least(
+        "send → claim → ack cycles ÷ (durable sends ÷ 3)",
+        0.8,
+        ratio("cycles", "sends") * 3,
+        **shown("cycles", "sends"),
+    )
+    alone = statistics.median(
+        one["send_median_us"] / (one["fdatasync_median_us"] + one["noop_median_us"]) for one in measured
+    )
+    yield at_most(
+        "one connection: durable send ÷ (fdatasync + no-op), medians",
+        1.6,
+        alone,
+        **shown("send_median_us", "fdatasync_median_us", "noop_median_us"),
+    )
+
+
+def fill(path: Path, count: int) -> None:
+    store = open_store(f"sqlite:///{path}/penstock.db")
+    with store.unit() as unit:
+        unit.create_queue("q", Settings(visibility_ms=600_000), system_clock())
+    draft = Draft(BODY, "application/octet-stream")
+    while count:
+        batch = min(count, 5_000)
+        with store.unit() as unit:
+            unit.send("q", [draft] * batch, system_clock())
+        count -= batch
+    store.close()
+
+
+def depth(seconds: float) -> Iterator[Result]:
+    with folder() as shallow, folder() as deep, folder() as empty:
+        fill(shallow, SHALLOW)
+        fill(deep, DEEP)
+        fill(empty, 0)
+        measured = []
+        for _ in range(3):
+            rates = []
+            for path in (deep, shallow):
+                with servers.penstock(path) as (url, _):
+                    rates.append(cycles(url, seconds))
+            measured.append(rates)
+        yield at_least(
+            f"claim + ack rate with {DEEP:,} queued ÷ {SHALLOW:,}",
+            0.9,
+            statistics.median(deep_rate / shallow_rate for deep_rate, shallow_rate in measured),
+            "one send a cycle holds the depth",
+            deep=statistics.median(rates[0] for rates in measured),
+            shallow=statistics.median(rates[1] for rates in measured),
+        )
+        memory = []
+        for path in (deep, empty):
+            with servers.penstock(path) as (url, process):
+                cycles(url, seconds)
+                memory.append(servers.resident_mb(process))
+        yield at_most(
+            f"memory with {DEEP:,} queued, MB above empty",
+            50,
+            memory[0] - memory[1],
+            deep_mb=memory[0],
+            empty_mb=memory[1],
+        )
+        yield at_most(f"start with {DEEP:,} queued, seconds", 2, statistics.median(start_time(deep) for _ in range(3)))
+
+
+def start_time(path: Path) -> float:
+    """From the command to the first answer about the queue."""
+    port = servers.free_port()
+    command = [
+        sys.executable,
+        "-m",
+        "penstock",
+        "serve",
+        "--port",
+        str(port),
+        "--store",
+        f"sqlite:///{path}/penstock.db",
+    ]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        servers.wait_until_it_answers(port, process, "/queues/q")
+        return time.perf_counter() - start
+    finally:
+        process.terminate()
+        process.wait()
+
+
+MEASURES = {"speed": speed, "depth": depth}

@@ -1,0 +1,113 @@
+"""The servers that are measured, each a process of its own on a free port."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_it_answers(port: int, process: subprocess.Popen[bytes], path: str = "/") -> None:
+    while process.poll() is None:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            connection.request("GET", path)
+            connection.getresponse().read()
+            return
+        except OSError:
+            time.sleep(0.005)
+    raise RuntimeError(f"the server ended with {process.returncode}")
+
+
+@contextmanager
+def _running(port: int, command: list[str], path: str = "/") -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until_it_answers(port, process, path)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def penstock(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    port = free_port()
+    command = [sys.executable, "-m", "penstock", "serve", "--port", str(port)]
+    with _running(port, [*command, "--store", f"sqlite:///{folder}/penstock.db"], "/health") as process:
+        yield f"http://127.0.0.1:{port}", process
+
+
+@contextmanager
+def edge_noop() -> Iterator[str]:
+    """Our edge and routing with every route of the product, and one more that does nothing."""
+    port = free_port()
+    with _running(port, [sys.executable, "-m", "bench.noop_edge", str(port)]):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def asgi_noop() -> Iterator[str]:
+    """The fastest thing ASGI can do: a bare application on uvicorn with uvloop and httptools."""
+    port = free_port()
+    options = [
+        "--port",
+        str(port),
+        "--loop",
+        "uvloop",
+        "--http",
+        "httptools",
+        "--no-access-log",
+        "--log-level",
+        "error",
+    ]
+    with _running(port, [sys.executable, "-m", "uvicorn", "bench.noop_asgi:app", *options]):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[int]:
+    """Redis as durable as it gets: every write synced before it is answered."""
+    port = free_port()
+    options = [
+        "--port",
+        str(port),
+        "--dir",
+        str(folder),
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--save",
+        "",
+    ]
+    process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
+    try:
+        while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
+            time.sleep(0.02)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def resident_mb(process: subprocess.Popen[bytes]) -> float:
+    fields = Path(f"/proc/{process.pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def is_installed(program: str) -> bool:
+    return shutil.which(program) is not None
