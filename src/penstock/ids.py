@@ -11,10 +11,8 @@ without a look-up, and two stores never hand out the same id.
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 from random import Random
-
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 SEQ_MAX = 2**48 - 1
 
@@ -25,18 +23,23 @@ def new_origin(random: Random) -> str:
 
 
 def make_id(origin: str, sent_at: int, seq: int) -> str:
-    return f"{sent_at >> 16:08x}-{sent_at & 0xFFFF:04x}-{origin}-{seq:012x}"
+    return _before_seq(origin, sent_at) + "%012x" % seq  # noqa: UP031 - half the time of an f-string
+
+
+@lru_cache(4096)
+def _before_seq(origin: str, sent_at: int) -> str:
+    """Cached, because messages that are sent together are claimed and acked together."""
+    return f"{sent_at >> 16:08x}-{sent_at & 0xFFFF:04x}-{origin}-"
 
 
 def seq_of(message_id: str) -> int | None:
-    """The sequence number inside an id, or None where the text is no id at all.
+    """The sequence number inside an id, or None where the text cannot be one.
 
     Only a number to look up: whoever finds a row compares its full id with the text that was given.
     """
-    if len(message_id) != 36 or _UUID.fullmatch(message_id) is None:
+    if len(message_id) != 36:
         return None
-    return int(message_id[24:], 16)
-
-
-def is_uuid(text: str) -> bool:
-    return _UUID.fullmatch(text) is not None
+    try:
+        return int(message_id[24:], 16)
+    except ValueError:
+        return None

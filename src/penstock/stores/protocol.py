@@ -172,7 +172,7 @@ class Unit(Protocol):
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as
         purged), ready messages past their retention, ledger rows finished before `ledger_before`. Never needed
-        for correctness. Done again and again, it ends with 0, when there is nothing left to free."""
+        for correctness. Done again and again, it frees all that can be freed."""
 
     def ledger(self, after: int, limit: int) -> list[LedgerRow]:
         """What became of messages, in the order they finished, after row number `after`."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from penstock import limits, policy
+from penstock.ids import make_id
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.sql.arrivals import ArrivalVerbs
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import BODY, LISTED, MESSAGE_COLUMNS, listed
+from penstock.stores.sql.session import BODY, LISTED, MESSAGE_COLUMNS, decode_attributes, listed
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 
@@ -91,8 +92,23 @@ class ClaimVerbs(ArrivalVerbs):
                 WHERE seq IN {LISTED}""",
             (until, now, now, listed(row[0] for row in rows)),
         )
-        message, name = self.session.message, queue.name
-        return [message(name, (*row[:5], until, row[6] + 1, row[7] + 1, row[8])) for row in rows]
+        origin, name = self.session.origin, queue.name
+        return [
+            Message(
+                make_id(origin, sent_at, seq),
+                seq,
+                name,
+                body,
+                content_type,
+                attributes and decode_attributes(attributes),
+                sent_at,
+                until,
+                receives + 1,
+                claim + 1,
+                deadline_at,
+            )
+            for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at in rows
+        ]
 
     def _collapse(self, queue: Queue, seqs: Sequence[int], now: int) -> set[int]:
         """Of messages with one key that nobody has received yet, only the oldest is handed out.

@@ -24,32 +24,36 @@ class DepartureVerbs:
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         freed = self._sweep_deleted_queues(now, limit)
-        self._promote_due(now, limit)
+        self._promote_due(now)
         freed += self._sweep_expired(now, limit - freed)
         return freed + self._sweep_ledger(ledger_before, limit - freed)
 
     def _sweep_deleted_queues(self, now: int, limit: int) -> int:
         """A deleted queue still holds messages as long as its tally says so."""
         rows = self.session.engine.rows(
-            "SELECT number FROM queue WHERE deleted_at IS NOT NULL AND arrived > departed LIMIT 1"
+            """SELECT number FROM queue JOIN tally ON tally.queue = number
+               WHERE deleted_at IS NOT NULL AND arrived > departed LIMIT 1"""
         )
         return self._purge(rows[0][0], now, limit, self.session.last_seq()) if rows and limit > 0 else 0
 
-    def _promote_due(self, now: int, limit: int) -> None:
+    def _promote_due(self, now: int) -> None:
         """Where nobody claims any more, nobody else makes messages ready, and they would never expire."""
         rows = self.session.engine.rows(
-            """SELECT number FROM queue AS q WHERE q.deleted_at IS NULL AND arrived > departed
+            """SELECT number FROM queue AS q JOIN tally ON tally.queue = q.number
+                WHERE q.deleted_at IS NULL AND arrived > departed
                    AND EXISTS (SELECT 1 FROM message WHERE queue = q.number AND ready_at > 0 AND ready_at <= ?)
                LIMIT ?""",
             (now, limits.SWEEP_QUEUES),
         )
+        room = limits.PROMOTE_ROWS
         for (number,) in rows:
-            limit -= self.session.promote(number, now, max(0, limit))
+            room -= self.session.promote(number, now, room)
 
     def _sweep_expired(self, now: int, limit: int) -> int:
         """Ready messages stand by age, so the expired ones are the first: one look at a queue tells."""
         rows = self.session.engine.rows(
-            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q WHERE q.deleted_at IS NULL AND arrived > departed
+            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q JOIN tally ON tally.queue = q.number
+                WHERE q.deleted_at IS NULL AND arrived > departed
                     AND (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1)
                         <= ? - q.retention_ms
                 LIMIT ?""",

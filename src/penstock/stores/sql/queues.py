@@ -20,7 +20,9 @@ class QueueVerbs:
                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             (name, now, *self._columns(settings)),
         )
-        return session.queue(name)
+        created = session.queue(name)
+        session.engine.run("INSERT INTO tally VALUES (?, 0, 0)", (created.number,))
+        return created
 
     def update_queue(self, name: str, settings: Settings) -> Queue:
         session = self.session

@@ -23,8 +23,8 @@ MESSAGE_COLUMNS = """
     seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at"""
 BODY = 1
 
-_encode_attributes = msgspec.json.Encoder().encode
-_decode_attributes = msgspec.json.Decoder(dict[str, str]).decode
+encode_attributes = msgspec.json.Encoder().encode
+decode_attributes = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def listed(numbers: Iterable[int]) -> str:
@@ -32,7 +32,7 @@ def listed(numbers: Iterable[int]) -> str:
 
 
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
-    return _encode_attributes(attributes).decode() if attributes else None
+    return encode_attributes(attributes).decode() if attributes else None
 
 
 def queue_of(row: Row) -> Queue:
@@ -63,27 +63,37 @@ def queue_of(row: Row) -> Queue:
     )
 
 
-class Session:
-    """One unit's state. It ends with the unit: nothing that another process may change is kept longer."""
+class Cache:
+    """What units may hand on to each other, as long as nobody else has changed the store in between."""
 
-    def __init__(self, engine: Engine, origin: str) -> None:
+    def __init__(self) -> None:
+        self.queues: dict[str, Queue] = {}
+        self.seq: int | None = None
+
+    def clear(self) -> None:
+        self.queues.clear()
+        self.seq = None
+
+
+class Session:
+    """One unit's state. The cache must hold nothing that is not true inside this transaction."""
+
+    def __init__(self, engine: Engine, origin: str, cache: Cache) -> None:
         self.engine = engine
         self.origin = origin
         self.stirred: set[str] = set()
-        self._queues: dict[str, Queue] = {}
+        self._cache = cache
         self._tallies: dict[int, list[int]] = {}
-        self._seq: int | None = None
-        self._seq_read = 0
 
     def find_queue(self, name: str) -> Queue | None:
-        found = self._queues.get(name)
+        found = self._cache.queues.get(name)
         if found is None:
             rows = self.engine.rows(
                 f"SELECT {QUEUE_COLUMNS} FROM queue AS q WHERE q.name = ? AND q.deleted_at IS NULL", (name,)
             )
             if not rows:
                 return None
-            found = self._queues[name] = queue_of(rows[0])
+            found = self._cache.queues[name] = queue_of(rows[0])
         return found
 
     def queue(self, name: str) -> Queue:
@@ -94,18 +104,18 @@ class Session:
 
     def forget_queues(self) -> None:
         """After settings have changed: the next look-up reads them again."""
-        self._queues.clear()
+        self._cache.queues.clear()
 
     def last_seq(self) -> int:
-        if self._seq is None:
-            [(self._seq,)] = self.engine.rows("SELECT seq FROM store")
-            self._seq_read = self._seq
-        return self._seq
+        if self._cache.seq is None:
+            self._cache.seq = int(self.scalar("SELECT arrived FROM tally WHERE queue = 0"))
+        return self._cache.seq
 
     def next_seqs(self, count: int) -> range:
         """Sequence numbers nobody has had; they are given back if the unit is lost."""
         last = self.last_seq()
-        self._seq = last + count
+        self._cache.seq = last + count
+        self.arrived(0, count)
         return range(last + 1, last + 1 + count)
 
     def arrived(self, queue: int, count: int) -> None:
@@ -115,24 +125,23 @@ class Session:
         self._tallies.setdefault(queue, [0, 0])[1] += count
 
     def fresh_tally(self, queue: int) -> tuple[int, int]:
-        """What this unit has added to a queue's row but not yet written."""
+        """What this unit has added to a queue's tally but not yet written."""
         arrived, departed = self._tallies.get(queue, (0, 0))
         return arrived, departed
 
     def flush(self) -> None:
         """Write what was gathered in memory: once a unit, however many messages it carried."""
-        if self._seq is not None and self._seq != self._seq_read:
-            self.engine.run("UPDATE store SET seq = ?", (self._seq,))
         for queue, (arrived, departed) in self._tallies.items():
             self.engine.run(
-                "UPDATE queue SET arrived = arrived + ?, departed = departed + ? WHERE number = ?",
+                "UPDATE tally SET arrived = arrived + ?, departed = departed + ? WHERE queue = ?",
                 (arrived, departed, queue),
             )
 
     def promote(self, queue: int, now: int, limit: int) -> int:
         """Delays and claims that have run out: ready again, in their old place. Returns how many."""
         due = self.engine.rows(
-            "SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ? ORDER BY ready_at LIMIT ?",
+            """SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
+               ORDER BY ready_at LIMIT ?""",
             (queue, now, limit),
         )
         if due:
@@ -167,7 +176,7 @@ class Session:
             queue,
             body,
             content_type,
-            None if attributes is None else _decode_attributes(attributes),
+            None if attributes is None else decode_attributes(attributes),
             sent_at,
             ready_at,
             receives,

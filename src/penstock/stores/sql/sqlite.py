@@ -4,7 +4,8 @@
 3.51.3 and that can corrupt a file shared by several processes.
 
 A unit is one `BEGIN IMMEDIATE` transaction, so there is one writer at a time among all processes; a unit takes
-well under a millisecond. The store never keeps anything between units that another process might have changed.
+well under a millisecond. What the store remembers between units it forgets as soon as SQLite says that another
+connection has changed the file.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from penstock.errors import (
 from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql import migrations
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import Session
+from penstock.stores.sql.session import Cache, Session
 from penstock.stores.sql.unit import SqlUnit
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,8 @@ def translated(error: apsw.Error) -> PenstockError:
             return StoreBusy("another process is writing to the store")
         case apsw.FullError():
             return StoreFull("the device of the store is full")
-        case apsw.CorruptError() | apsw.NotADBError():
+        # Our statements are fixed: one that SQLite does not understand has not found the tables it needs.
+        case apsw.CorruptError() | apsw.NotADBError() | apsw.SQLError():
             return StoreCorrupt(f"the store is damaged: {error}")
         case _:
             return StoreUnavailable(f"the store cannot be used: {error}")
@@ -129,19 +131,34 @@ class SqliteStore:
         self._open()
 
     def _open(self) -> None:
+        """While others open a new file too, SQLite calls it busy without asking the busy handler first."""
+        patient_until = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._connect()
+            except StoreBusy:
+                if time.monotonic() >= patient_until:
+                    raise
+            time.sleep(_BUSY_NAP_S)
+
+    def _connect(self) -> None:
         try:
             self._connection = apsw.Connection(str(self.path))
+        except apsw.Error as error:
+            raise translated(error) from error
+        try:
             # Whoever is refused leaves the file and its WAL as they are.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._connection.set_busy_handler(self._wait_for_others)
             self._waiting_since = 0.0
             self._engine = ApswEngine(self._connection)
+            self._cache = Cache()
             stat = os.statvfs(self.path.parent)
             self._reserve = min(_RESERVE_BYTES, stat.f_blocks * stat.f_frsize // _RESERVE_SHARE)
             self._configure()
             self._migrate()
             [(self._origin,)] = self._engine.rows("SELECT origin FROM store")
-            self._seen_version = self._data_version()
+            self._seen_version = self._cached_version = self._data_version()
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except apsw.Error as error:
             self.close()
@@ -172,7 +189,7 @@ class SqliteStore:
             for script in scripts:
                 self._connection.execute(script)
             if version == 0:
-                self._engine.run("INSERT INTO store VALUES (?, 0)", (ids.new_origin(SystemRandom()),))
+                self._engine.run("INSERT INTO store VALUES (?)", (ids.new_origin(SystemRandom()),))
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             if scripts:
                 self._connection.execute(f"PRAGMA user_version = {version + len(scripts)}")
@@ -189,7 +206,11 @@ class SqliteStore:
         if self._broken:
             self._reopen()
         with self._transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
-            session = Session(self._engine, self._origin)
+            version = self._data_version()
+            if version != self._cached_version:
+                self._cache.clear()
+                self._cached_version = version
+            session = Session(self._engine, self._origin, self._cache)
             yield SqlUnit(session)
             session.flush()
 
@@ -201,6 +222,7 @@ class SqliteStore:
                 yield
                 self._engine.run("COMMIT")
             except BaseException:
+                self._cache.clear()
                 self._roll_back()
                 raise
         except StoreUnavailable:

@@ -89,7 +89,7 @@ class ViewVerbs:
     def tally(self, queue: str) -> Tally:
         number = self.session.queue(queue).number
         [(arrived, departed)] = self.session.engine.rows(
-            "SELECT arrived, departed FROM queue WHERE number = ?", (number,)
+            "SELECT arrived, departed FROM tally WHERE queue = ?", (number,)
         )
         more_arrived, more_departed = self.session.fresh_tally(number)
         return Tally(arrived + more_arrived, departed + more_departed)

@@ -1,14 +1,21 @@
 -- Instants are milliseconds since the epoch. STRICT keeps a wrong type out of a column for good.
 
--- One row. `seq` is the last sequence number given out: it survives an empty table, so that an id is
--- never used twice.
+-- One row.
 CREATE TABLE store (
-    origin TEXT NOT NULL,
-    seq INTEGER NOT NULL
+    origin TEXT NOT NULL
 ) STRICT;
 
+-- What ever arrived in a queue and what has left it: a count costs one row, at any depth. Queue 0 is the store as a
+-- whole, and what arrived in it is the last sequence number given out: it survives an empty table, so that an id is
+-- never used twice. All of these change with nearly every unit, and here they share a page of the log.
+CREATE TABLE tally (
+    queue INTEGER PRIMARY KEY,
+    arrived INTEGER NOT NULL,
+    departed INTEGER NOT NULL
+) STRICT;
+INSERT INTO tally VALUES (0, 0, 0);
+
 -- A deleted queue keeps its row: the ledger still names it, and its messages are freed in steps.
--- `arrived` and `departed` make a count cost one row, at any depth.
 CREATE TABLE queue (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -20,9 +27,7 @@ CREATE TABLE queue (
     dedup INTEGER NOT NULL,
     max_receives INTEGER,
     dead_letter_queue INTEGER REFERENCES queue (number),
-    ledger INTEGER NOT NULL,
-    arrived INTEGER NOT NULL DEFAULT 0,
-    departed INTEGER NOT NULL DEFAULT 0
+    ledger INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX queue_by_name ON queue (name) WHERE deleted_at IS NULL;
 CREATE INDEX queue_deleted ON queue (number) WHERE deleted_at IS NOT NULL;
