@@ -1,0 +1,150 @@
+"""Every example of README.md and docs/ does what the page says it does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, Block, blocks, name_of, pattern
+from tests.faults.conftest import lacking
+from tests.servers import ThreadServer
+
+SHOWN_URL = "http://127.0.0.1:8080"
+RUN = ("console", "python")
+_END = "--- end of command ---"
+_PRINTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+
+
+class Shell:
+    """One bash for a whole page, so that a variable set in one block is known in the next."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self._url = url
+        programs = Path(sys.executable).parent
+        environ = os.environ | {"PENSTOCK_URL": url, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+        self._process = subprocess.Popen(
+            ["bash", "--norc"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environ,
+            text=True,
+        )
+
+    def run(self, command: str) -> tuple[str, int]:
+        """What a command printed to either output, as the page would show it, and its exit code."""
+        command = command.replace(SHOWN_URL, self._url)
+        self._process.stdin.write(f"{{ {command}\n}} </dev/null; c=$?; printf '\\n{_END} %s\\n' $c; (exit $c)\n")
+        self._process.stdin.flush()
+        lines = []
+        for line in self._process.stdout:
+            if line.startswith(_END):
+                text = "\n".join(lines).rstrip("\n")
+                return (text + "\n" if text else ""), int(line.removeprefix(_END))
+            lines.append(line.rstrip().replace(self._url, SHOWN_URL))
+        raise AssertionError(f"the shell ended at: {command}")
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def steps(block: Block) -> list[tuple[str, str]]:
+    """The commands of a console block, each with the output shown below it."""
+    found: list[tuple[str, str]] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], ""))
+        elif line.startswith("> ") and found and not found[-1][1]:
+            found[-1] = (f"{found[-1][0]}\n{line[2:]}", "")
+        else:
+            assert found, f"line {block.line}: a console block starts with a command"
+            found[-1] = (found[-1][0], f"{found[-1][1]}{line}\n")
+    return found
+
+
+def run_console(shell: Shell, block: Block) -> None:
+    todo = steps(block)
+    following = [command for command, _ in todo[1:]] + [""]
+    for (command, shown), after in zip(todo, following, strict=True):
+        printed, code = shell.run(command)
+        assert pattern(shown).fullmatch(printed), f"line {block.line}: {command}\nshown:\n{shown}\nprinted:\n{printed}"
+        assert code == 0 or after == "echo $?", f"line {block.line}: {command} ended with {code}\n{printed}"
+
+
+def run_python(block: Block, names: dict[str, object], url: str) -> None:
+    code = compile(block.text.replace(SHOWN_URL, url), f"line {block.line} and on", "exec")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(code, names)
+    shown = "".join(f"{text}\n" for text in _PRINTED.findall(block.text))
+    printed = output.getvalue().replace(url, SHOWN_URL)
+    assert pattern(shown).fullmatch(printed), f"line {block.line}\nshown:\n{shown}\nprinted:\n{printed}"
+
+
+@pytest.fixture
+def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
+    for program in ("bash", "curl"):
+        if shutil.which(program) is None:
+            lacking(f"{program} is not installed")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    shell = Shell(folder, server.url)
+    yield shell
+    shell.close()
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(block.language in RUN for block in blocks(page))], ids=name_of
+)
+def test_examples(page: Path, server: ThreadServer, shell: Shell) -> None:
+    names: dict[str, object] = {}
+    for block in blocks(page):
+        if block.language == "console":
+            run_console(shell, block)
+        elif block.language == "python":
+            run_python(block, names, server.url)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_can_be_run_is_run(page: Path) -> None:
+    """A request that a reader may copy must not hide in a block that nobody runs."""
+    for block in blocks(page):
+        if block.language not in RUN:
+            assert "curl " not in block.text, f"line {block.line}"
+            assert not block.text.startswith("$ "), f"line {block.line}: commands with a prompt are for console blocks"
+
+
+def test_the_readme_has_examples_of_both_kinds() -> None:
+    [readme] = [page for page in PAGES if page.name == "README.md"]
+    assert {"console", "python"} <= {block.language for block in blocks(readme)}
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "matches"),
+    [
+        ("", "", True),
+        ("", "something\n", False),
+        ("a\n", "a\n", True),
+        ("a\n", "ab\n", False),
+        ('{"id":"…"}\n', '{"id":"12"}\n', True),
+        ('{"id":"…"}\n', '{"id":"12"}\n{"id":"13"}\n', False),
+        ("a\n…\nz\n", "a\nb\nc\nz\n", True),
+        ("a\n…\nz\n", "a\nz\n", True),
+        ("a\n…\nz\n", "a\nb\n", False),
+        ("…\n", "", True),
+    ],
+)
+def test_wildcards(shown: str, printed: str, matches: bool) -> None:
+    assert bool(pattern(shown).fullmatch(printed)) is matches

@@ -1,0 +1,185 @@
+"""Whatever the code offers is documented, and whatever is documented is there."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+import pytest
+
+import penstock.client
+from penstock.cli import main
+from penstock.client import Client
+from penstock.edge.router import Route
+from penstock.faces.mqs import mqs_routes
+from penstock.faces.native import native_routes
+from penstock.server.config import SETTINGS, shown
+from penstock.stores.sql import migrations
+from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, text_of
+
+# Routes are only looked at here: no handler runs, so no broker is needed.
+NO_BROKER: Any = None
+FACES = {"mqs.md": mqs_routes(NO_BROKER), "native.md": native_routes(NO_BROKER)}
+_ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+# Settings
+
+
+def settings_rows() -> dict[str, list[str]]:
+    """The rows of the tables of settings.md that are about a setting, by its name."""
+    rows = [line.strip("|").split("|") for line in prose_of(DOCS / "settings.md").splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    return {row[0].strip("`"): row for row in cells if re.fullmatch(r"`\w+`", row[0])}
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    assert list(settings_rows()) == list(SETTINGS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_settings_row_is_right(name: str) -> None:
+    setting, row = SETTINGS[name], settings_rows()[name]
+    assert row[1:4] == [f"`{setting.flag}`", f"`{setting.variable}`", f"`{shown(setting.default) or '(empty)'}`"]
+    for choice in setting.choices:
+        assert f"`{choice}`" in row[4]
+
+
+def test_every_variable_that_is_named_is_read() -> None:
+    known = {setting.variable for setting in SETTINGS.values()}
+    known |= {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY"}
+    for page in PAGES:
+        assert set(re.findall(r"\bPENSTOCK_[A-Z_]*[A-Z]", text_of(page))) <= known, name_of(page)
+
+
+# The command line
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command with all its words."""
+
+    def walk(command: click.Command, words: str) -> Iterator[tuple[str, click.Command]]:
+        children = getattr(command, "commands", {})
+        if not children:
+            yield words, command
+        for name, child in children.items():
+            yield from walk(child, f"{words} {name}")
+
+    return dict(walk(main, "penstock"))
+
+
+def flags(command: click.Command) -> set[str]:
+    """Its own options: a setting is documented with the settings, `--help` by itself."""
+    return {
+        flag
+        for option in command.params
+        if isinstance(option, click.Option) and option.name not in SETTINGS
+        for flag in (*option.opts, *option.secondary_opts)
+    }
+
+
+def command_sections() -> dict[str, str]:
+    """The sections of cli.md that are about a command, by all its words."""
+    return {
+        found[1]: section.text
+        for section in sections(DOCS / "cli.md")
+        if (found := re.match(r"`(penstock(?: [a-z]+)+)", section.title))
+    }
+
+
+SHARED = "Options of every command that talks to a server"
+
+
+def test_every_command_is_documented_and_no_other() -> None:
+    assert set(command_sections()) == set(commands())
+
+
+@pytest.mark.parametrize("words", commands())
+def test_every_option_is_documented_and_no_other(words: str) -> None:
+    [shared_text] = [section.text for section in sections(DOCS / "cli.md") if section.title == SHARED]
+    shared = set(_FLAG.findall(shared_text))
+    own = flags(commands()[words])
+    if shared <= own:
+        own -= shared
+    assert set(_FLAG.findall(command_sections()[words])) - set(_of_settings()) == own
+
+
+def _of_settings() -> set[str]:
+    return {setting.flag for setting in SETTINGS.values()}
+
+
+def test_no_page_names_an_option_that_is_none() -> None:
+    known = _of_settings() | {"--help", "--version"}
+    for command in commands().values():
+        known |= flags(command)
+    for page in PAGES:
+        for line in text_of(page).splitlines():
+            if "penstock " in line and "curl" not in line:
+                assert set(_FLAG.findall(line.partition("penstock ")[2])) <= known, f"{name_of(page)}: {line}"
+
+
+def test_every_exit_code_is_documented() -> None:
+    [text] = [section.text for section in sections(DOCS / "cli.md") if section.title == "Exit codes"]
+    assert re.findall(r"^\| (\d+) ", text, re.MULTILINE) == [
+        *re.findall(r"^  (\d)  ", main.epilog, re.MULTILINE),
+        "130",
+    ]
+
+
+# The APIs
+
+
+def asked(routes: Iterable[Route]) -> set[str]:
+    return {f"{route.method} {route.pattern}" for route in routes}
+
+
+@pytest.mark.parametrize("page", FACES)
+def test_every_route_has_a_heading_and_every_heading_a_route(page: str) -> None:
+    headings = [found[1] for section in sections(DOCS / page) if (found := _ROUTE.fullmatch(section.title))]
+    assert len(headings) == len(set(headings))
+    assert set(headings) == asked(FACES[page])
+
+
+def test_no_page_names_a_route_that_is_none() -> None:
+    known = {route for routes in FACES.values() for route in asked(routes)}
+    known |= {f"HEAD {route.pattern}" for routes in FACES.values() for route in routes if route.head}
+    for page in PAGES:
+        if page.parent.name != "decisions":
+            assert set(_ROUTE.findall(prose_of(page))) <= known, name_of(page)
+
+
+def test_every_header_of_mqs_is_documented_and_no_other() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "src/penstock/faces/mqs").glob("*.py"))
+    read_or_written = {header.upper() for header in re.findall(r'b"(x-[a-z-]+)"', source, re.IGNORECASE)}
+    assert set(re.findall(r"\bX-[A-Z-]*[A-Z]", text_of(DOCS / "mqs.md"))) == read_or_written
+
+
+# The client
+
+
+def test_every_part_of_the_client_is_documented() -> None:
+    text = text_of(DOCS / "client.md")
+    methods = [name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")]
+    for name in methods:
+        assert f"client.{name}(" in text, name
+    for name in penstock.client.__all__:
+        assert f"`{name}" in text, name
+    assert set(re.findall(r"\bclient\.(\w+)\(", text)) <= set(methods)
+
+
+# The store
+
+
+def test_every_table_index_and_column_is_in_the_layout() -> None:
+    text = text_of(DOCS / "layout.md")
+    for script in migrations.scripts("sqlite"):
+        names = re.findall(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", script, re.MULTILINE)
+        columns = re.findall(r"^    (\w+) (?:INTEGER|TEXT|BLOB)", script, re.MULTILINE)
+        assert names
+        assert columns
+        for name in (*names, *columns):
+            assert f"`{name}`" in text, name

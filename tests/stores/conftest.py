@@ -1,0 +1,213 @@
+"""Every store under the same tests, and the verbs without the ceremony of a unit around each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from penstock.model import (
+    Claimed,
+    Count,
+    Draft,
+    LedgerRow,
+    Message,
+    Outcome,
+    PeekAfter,
+    Queue,
+    Receipt,
+    Sent,
+    Settings,
+    Tally,
+)
+from penstock.stores import MemoryStore, Store, Unit, open_store
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of store is opened, and which of the verbs and features in `needs` marks it does without."""
+
+    open: Callable[[Path], Store]
+    lacks: frozenset[str] = frozenset()
+
+
+KINDS = {
+    "memory": Kind(lambda folder: MemoryStore(Random(folder.name))),
+    "sqlite": Kind(lambda folder: open_store(f"sqlite:///{folder}/penstock.db")),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*features): leave out the stores that lack one of these")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kind" in metafunc.fixturenames:
+        needs = {feature for mark in metafunc.definition.iter_markers("needs") for feature in mark.args}
+        names = [name for name, kind in KINDS.items() if needs.isdisjoint(kind.lacks)]
+        metafunc.parametrize("kind", names, indirect=True)
+
+
+@pytest.fixture
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def store(kind: Kind, tmp_path: Path) -> Iterator[Store]:
+    store = kind.open(tmp_path)
+    yield store
+    with store.unit(write=False) as unit:
+        check_conservation(unit)
+    store.close()
+
+
+@pytest.fixture
+def other_store(kind: Kind, tmp_path: Path) -> Iterator[Store]:
+    """A second store of the same kind that has nothing to do with the first."""
+    folder = tmp_path / "other"
+    folder.mkdir()
+    store = kind.open(folder)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def verbs(store: Store) -> Verbs:
+    return Verbs(store)
+
+
+def check_conservation(unit: Unit) -> None:
+    """Whatever a test has done: what has arrived is there or has departed."""
+    for queue in unit.list_queues(0, 1_000).queues:
+        tally = unit.tally(queue.name)
+        live = unit.count(queue.name, 0, 100_000).total
+        seen = 0
+        page = unit.peek(queue.name, 10_000)
+        while page:
+            seen += len(page)
+            page = unit.peek(queue.name, 10_000, PeekAfter(page[-1].ready_at, page[-1].seq))
+        assert (tally.arrived, live) == (live + tally.departed, seen)
+
+
+def receipt(message: Message | Receipt) -> Receipt:
+    return message if isinstance(message, Receipt) else Receipt(message.id, message.claim, message.queue)
+
+
+class Verbs:
+    """Each verb in a unit of its own, on the queue "q" unless told otherwise, when the test says it is.
+
+    `stirred` is that of the last unit that could write.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.now = 1_000_000
+        self.stirred: set[str] = set()
+
+    @contextmanager
+    def unit(self, write: bool = True) -> Iterator[Unit]:
+        with self.store.unit(write) as unit:
+            yield unit
+            if write:
+                self.stirred = unit.stirred
+
+    def create(self, name: str = "q", **settings: Any) -> Queue:
+        with self.unit() as unit:
+            return unit.create_queue(name, Settings(**settings), self.now)
+
+    def update(self, name: str = "q", **settings: Any) -> Queue:
+        with self.unit() as unit:
+            return unit.update_queue(name, Settings(**settings))
+
+    def delete(self, name: str = "q") -> Queue:
+        with self.unit() as unit:
+            return unit.delete_queue(name, self.now)
+
+    def find(self, name: str = "q") -> Queue | None:
+        with self.unit(write=False) as unit:
+            return unit.find_queue(name)
+
+    def names(self, offset: int = 0, limit: int = 100) -> list[str]:
+        with self.unit(write=False) as unit:
+            return [queue.name for queue in unit.list_queues(offset, limit).queues]
+
+    def send(self, *drafts: Draft | bytes, to: str = "q") -> list[Sent]:
+        made = [Draft(draft) if isinstance(draft, bytes) else draft for draft in drafts]
+        with self.unit() as unit:
+            return unit.send(to, made, self.now)
+
+    def claim(self, limit: int = 100, hold_ms: int | None = None, queue: str = "q") -> list[Message]:
+        return self.claimed(limit, hold_ms, queue).messages
+
+    def claimed(self, limit: int = 100, hold_ms: int | None = None, queue: str = "q") -> Claimed:
+        with self.unit() as unit:
+            return unit.claim(queue, limit, self.now, hold_ms)
+
+    def bodies(self, limit: int = 100, hold_ms: int | None = None, queue: str = "q") -> list[bytes]:
+        """The bodies of what a claim hands out."""
+        return [message.body for message in self.claim(limit, hold_ms, queue)]
+
+    def ack(self, *messages: Message | Receipt) -> list[bool]:
+        with self.unit() as unit:
+            return unit.ack([receipt(message) for message in messages], self.now)
+
+    def renew(self, *messages: Message | Receipt, until: int, shorten: bool = False) -> list[bool]:
+        with self.unit() as unit:
+            return unit.renew([receipt(message) for message in messages], self.now, until, shorten)
+
+    def release(self, *messages: Message | Receipt) -> list[bool]:
+        with self.unit() as unit:
+            return unit.release([receipt(message) for message in messages], self.now)
+
+    def release_all(self, queue: str = "q", limit: int = 1_000) -> int:
+        with self.unit() as unit:
+            return unit.release_all(queue, self.now, limit)
+
+    def last_seq(self) -> int:
+        with self.unit(write=False) as unit:
+            return unit.last_seq()
+
+    def move(self, source: str, target: str, limit: int = 1_000, through: int | None = None) -> int:
+        with self.unit() as unit:
+            return unit.move(source, target, self.now, limit, unit.last_seq() if through is None else through)
+
+    def purge(self, queue: str = "q", limit: int = 1_000, through: int | None = None) -> int:
+        with self.unit() as unit:
+            return unit.purge(queue, self.now, limit, unit.last_seq() if through is None else through)
+
+    def peek(self, queue: str = "q", limit: int = 10_000, after: PeekAfter | None = None) -> list[Message]:
+        with self.unit(write=False) as unit:
+            return unit.peek(queue, limit, after)
+
+    def seen(self, queue: str = "q") -> list[bytes]:
+        """The bodies of what a peek shows."""
+        return [message.body for message in self.peek(queue)]
+
+    def count(self, queue: str = "q", limit: int = 10_000) -> Count:
+        with self.unit(write=False) as unit:
+            return unit.count(queue, self.now, limit)
+
+    def next_due(self, queue: str = "q") -> int | None:
+        with self.unit(write=False) as unit:
+            return unit.next_due(queue, self.now)
+
+    def sweep(self, limit: int = 1_000, ledger_before: int = 0) -> int:
+        with self.unit() as unit:
+            return unit.sweep(self.now, limit, ledger_before)
+
+    def ledger(self, after: int = 0, limit: int = 10_000) -> list[LedgerRow]:
+        with self.unit(write=False) as unit:
+            return unit.ledger(after, limit)
+
+    def outcomes(self, queue: str = "q") -> list[Outcome]:
+        return [row.outcome for row in self.ledger() if row.queue == queue]
+
+    def tally(self, queue: str = "q") -> Tally:
+        with self.unit(write=False) as unit:
+            return unit.tally(queue)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import QueueNotFound
+from penstock.model import Draft, Receipt
+
+
+def test_a_released_message_is_ready_in_its_old_place(verbs):
+    verbs.create()
+    verbs.send(b"1", b"2", b"3")
+    one, two = verbs.claim(limit=2)
+    assert verbs.release(two, one) == [True, True]
+    assert verbs.seen() == verbs.bodies() == [b"1", b"2", b"3"]
+
+
+def test_a_release_takes_no_delivery_back(verbs):
+    verbs.create()
+    verbs.send(b"x")
+    verbs.release(*verbs.claim())
+    [again] = verbs.claim()
+    assert (again.receives, again.claim) == (2, 2)
+
+
+def test_a_stale_receipt_releases_nothing(verbs):
+    verbs.create(visibility_ms=10)
+    verbs.send(b"x")
+    [stale] = verbs.claim()
+    verbs.now += 10
+    [fresh] = verbs.claim()
+    assert verbs.release(stale) == [False]
+    assert verbs.peek() == [fresh]
+
+
+def test_a_delayed_message_is_there_and_stays_delayed(verbs):
+    verbs.create()
+    [delayed] = verbs.send(Draft(b"x", delay_ms=100))
+    assert verbs.release(Receipt(delayed.id)) == [True]
+    assert verbs.bodies() == []
+    assert verbs.count().delayed == 1
+
+
+def test_a_ready_message_stays_as_it_is(verbs):
+    verbs.create()
+    [ready] = verbs.send(b"x")
+    before = verbs.peek()
+    assert verbs.release(Receipt(ready.id)) == [True]
+    assert verbs.peek() == before
+
+
+def test_unknown_ones_are_said_to_be_unknown(verbs):
+    verbs.create()
+    verbs.send(b"x")
+    [message] = verbs.claim()
+    verbs.ack(message)
+    assert verbs.release(message, Receipt("nothing")) == [False, False]
+    assert verbs.release() == []
+
+
+def test_the_queue_of_a_released_message_is_stirred(verbs):
+    verbs.create()
+    verbs.create("other")
+    verbs.send(b"x")
+    [message] = verbs.claim()
+    assert "q" not in verbs.stirred
+    verbs.release(message)
+    assert "q" in verbs.stirred
+    assert "other" not in verbs.stirred
+
+
+def test_all_claims_of_a_queue_end(verbs):
+    verbs.create()
+    verbs.create("other")
+    verbs.send(b"1", b"2", b"3")
+    verbs.send(b"other's", to="other")
+    verbs.claim(limit=2)
+    verbs.claim(queue="other")
+    assert verbs.release_all() == 2
+    assert "q" in verbs.stirred
+    assert verbs.bodies() == [b"1", b"2", b"3"]
+    assert verbs.count("other").claimed == 1
+
+
+def test_all_claims_end_but_no_delay_does(verbs):
+    verbs.create()
+    verbs.send(b"claimed", Draft(b"delayed", delay_ms=100))
+    verbs.claim()
+    assert verbs.release_all() == 1
+    assert verbs.bodies() == [b"claimed"]
+    assert verbs.count().delayed == 1
+
+
+def test_claims_that_have_run_out_do_not_count_as_released(verbs):
+    verbs.create()
+    verbs.send(b"1", b"2")
+    verbs.claim(limit=1, hold_ms=10)
+    verbs.claim(limit=1, hold_ms=20)
+    verbs.now += 10
+    assert verbs.release_all() == 1
+    assert verbs.release_all() == 0
+    assert verbs.bodies() == [b"1", b"2"]
+
+
+def test_up_to_the_limit_those_first_that_would_end_first(verbs):
+    verbs.create()
+    verbs.send(b"1", b"2", b"3")
+    for hold_ms in (300, 100, 200):
+        verbs.claim(limit=1, hold_ms=hold_ms)
+    assert verbs.release_all(limit=2) == 2
+    assert verbs.bodies() == [b"2", b"3"]
+
+
+def test_all_of_an_unknown_queue(verbs):
+    with pytest.raises(QueueNotFound, match="'nowhere'"):
+        verbs.release_all("nowhere")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from penstock import ids, limits
+from penstock.errors import QueueNotFound
+from penstock.model import Draft, Message, Sent
+
+BODIES = [
+    b"",
+    b"\x00",
+    b"a\x00b",
+    bytes(range(256)),
+    "Größe 🌊".encode(),
+    b"'; DROP TABLE message; --",
+]
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_bytes_in_are_bytes_out(verbs, body):
+    verbs.create()
+    verbs.send(body)
+    assert verbs.seen() == [body]
+    assert verbs.bodies() == [body]
+
+
+def test_a_body_of_the_largest_size(verbs):
+    body = bytes(range(256)) * (limits.BODY_BYTES // 256)
+    verbs.create()
+    verbs.send(body)
+    assert verbs.bodies() == [body]
+
+
+def test_one_result_for_each_draft_in_the_order_given(verbs):
+    verbs.create()
+    sent = verbs.send(*(b"%d" % n for n in range(1_000)))
+    messages = verbs.peek()
+    assert [one.id for one in sent] == [message.id for message in messages]
+    assert [message.body for message in messages] == [b"%d" % n for n in range(1_000)]
+    assert all(one.stored for one in sent)
+    assert len({one.id for one in sent}) == 1_000
+
+
+def test_no_drafts_are_no_messages(verbs):
+    verbs.create()
+    assert verbs.send() == []
+    assert verbs.tally().arrived == 0
+
+
+def test_a_message_carries_what_its_draft_said(verbs):
+    verbs.create()
+    attributes = {"Straße": "naïve ☃", "": "", "quote": '"\\\n\x00', "emoji": "🌊"}
+    draft = Draft(b"x", content_type="text/plain; charset=utf-8", attributes=attributes, deadline_at=verbs.now + 9)
+    [sent] = verbs.send(draft)
+    assert verbs.peek() == [
+        Message(
+            id=sent.id,
+            seq=1,
+            queue="q",
+            body=b"x",
+            content_type="text/plain; charset=utf-8",
+            attributes=attributes,
+            sent_at=verbs.now,
+            ready_at=0,
+            receives=0,
+            claim=0,
+            deadline_at=verbs.now + 9,
+        )
+    ]
+
+
+def test_no_attributes_and_empty_attributes_are_the_same(verbs):
+    verbs.create()
+    verbs.send(Draft(b"a"), Draft(b"b", attributes={}))
+    assert [message.attributes for message in verbs.peek()] == [None, None]
+
+
+def test_an_id_is_a_uuid_that_carries_time_and_sequence(verbs):
+    verbs.create()
+    verbs.create("other")
+    verbs.send(b"a", to="other")
+    [sent] = verbs.send(b"b")
+    [message] = verbs.peek()
+    assert str(UUID(sent.id)) == sent.id
+    assert ids.seq_of(sent.id) == message.seq == 2
+    assert int(sent.id.replace("-", "")[:12], 16) == verbs.now
+
+
+def test_sequence_numbers_rise_over_all_queues_and_are_never_used_twice(verbs):
+    verbs.create()
+    verbs.create("other")
+    verbs.send(b"a", b"b")
+    verbs.send(b"c", to="other")
+    verbs.ack(*verbs.claim(), *verbs.claim(queue="other"))
+    verbs.send(b"d")
+    assert [message.seq for message in verbs.peek()] == [4]
+    assert verbs.last_seq() == 4
+
+
+def test_the_same_body_twice_is_two_messages(verbs):
+    verbs.create()
+    first, second = verbs.send(b"same", Draft(b"same", dedup_key=b"k"))
+    assert first.id != second.id
+    assert verbs.seen() == [b"same", b"same"]
+
+
+def test_the_delay_of_the_queue_holds_for_messages_without_their_own(verbs):
+    verbs.create(delay_ms=500)
+    verbs.send(Draft(b"queue's"), Draft(b"own", delay_ms=100), Draft(b"none", delay_ms=0))
+    now = verbs.now
+    assert [(message.body, message.ready_at) for message in verbs.peek()] == [
+        (b"none", 0),
+        (b"own", now + 100),
+        (b"queue's", now + 500),
+    ]
+
+
+def test_a_delayed_message_is_handed_out_when_its_time_has_come_and_not_before(verbs):
+    verbs.create()
+    verbs.send(Draft(b"later", delay_ms=100))
+    assert verbs.bodies() == []
+    verbs.now += 99
+    assert verbs.bodies() == []
+    verbs.now += 1
+    assert verbs.bodies() == [b"later"]
+
+
+def test_a_delayed_message_takes_its_place_by_age_not_by_the_end_of_its_delay(verbs):
+    verbs.create()
+    verbs.send(Draft(b"1", delay_ms=300), Draft(b"2", delay_ms=100), Draft(b"3"))
+    verbs.now += 300
+    assert verbs.bodies() == [b"1", b"2", b"3"]
+
+
+def test_the_result_says_that_a_message_was_stored(verbs):
+    verbs.create()
+    [sent] = verbs.send(b"x")
+    assert sent == Sent(verbs.peek()[0].id, stored=True)
+
+
+def test_an_unknown_queue(verbs):
+    with pytest.raises(QueueNotFound, match="'nowhere'"):
+        verbs.send(b"x", to="nowhere")
+    assert verbs.last_seq() == 0

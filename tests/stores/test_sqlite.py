@@ -1,0 +1,472 @@
+"""What only the SQLite store has: a file that may be somebody else's, damaged, shared, or on a full device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import apsw
+import pytest
+
+from penstock.errors import (
+    InvalidSetting,
+    OperatorError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreForeign,
+    StoreFull,
+    StoreUnavailable,
+    TryAgain,
+)
+from penstock.model import Draft, Settings
+from penstock.stores import Store, open_store
+from penstock.stores.sql import migrations, sqlite
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "penstock.db"
+
+
+@pytest.fixture
+def opened(path: Path) -> Iterator[Store]:
+    store = reopen(path)
+    yield store
+    store.close()
+
+
+def reopen(path: Path, patience_ms: int = 0) -> Store:
+    return open_store(f"sqlite:///{path}", patience_ms)
+
+
+def fill(store: Store, messages: int = 100, size: int = 200) -> None:
+    with store.unit() as unit:
+        unit.create_queue("q", Settings(), NOW)
+        unit.send("q", [Draft(b"%0*d" % (size, n)) for n in range(messages)], NOW)
+
+
+def bodies(store: Store) -> list[int]:
+    with store.unit(write=False) as unit:
+        return [int(message.body) for message in unit.peek("q", 10_000)]
+
+
+def pragma(store: Store, name: str) -> object:
+    [(value,)] = store._connection.execute(f"PRAGMA {name}").fetchall()
+    return value
+
+
+def foreign(path: Path, *statements: str) -> apsw.Connection:
+    """A database that somebody else has made, still open."""
+    connection = apsw.Connection(str(path))
+    for statement in statements:
+        connection.execute(statement).fetchall()
+    return connection
+
+
+def folder_of(path: Path) -> dict[str, bytes]:
+    """Every file beside the store that holds anything."""
+    found = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    return {name: content for name, content in found.items() if content and not name.endswith("-shm")}
+
+
+class TestDurability:
+    def test_every_commit_is_synced(self, opened):
+        assert pragma(opened, "journal_mode") == "wal"
+        assert pragma(opened, "synchronous") == 2  # FULL
+
+    def test_the_file_says_whose_it_is_and_which_schema_it_has(self, opened, path):
+        opened.close()
+        header = path.read_bytes()[:100]
+        assert struct.unpack(">I", header[68:72]) == (int.from_bytes(b"Pnst", "big"),)
+        assert struct.unpack(">I", header[60:64]) == (len(migrations.scripts("sqlite")),)
+
+    def test_everything_is_there_after_reopening(self, opened, path):
+        fill(opened)
+        with opened.unit() as unit:
+            unit.claim("q", 2, NOW, 500)
+            before = (unit.peek("q", 1_000), unit.tally("q"), unit.find_queue("q"), unit.last_seq())
+        opened.close()
+        again = reopen(path)
+        with again.unit() as unit:
+            assert (unit.peek("q", 1_000), unit.tally("q"), unit.find_queue("q"), unit.last_seq()) == before
+            [sent] = unit.send("q", [Draft(b"1")], NOW)
+        assert sent.id[14:23] == before[0][0].id[14:23]  # still the same origin
+        again.close()
+
+    def test_a_crash_before_the_first_checkpoint_loses_nothing(self, opened, path, tmp_path):
+        fill(opened)
+        crashed = tmp_path / "crashed" / "penstock.db"
+        crashed.parent.mkdir()
+        shutil.copy(path, crashed)
+        shutil.copy(f"{path}-wal", f"{crashed}-wal")
+        store = reopen(crashed)
+        assert bodies(store) == list(range(100))
+        store.close()
+
+    def test_a_crash_before_anything_was_stored_leaves_a_store_to_open(self, opened, path, tmp_path):
+        """SQLite writes its first page when the journal becomes a WAL, and our tables only after that."""
+        crashed = tmp_path / "crashed.db"
+        foreign(crashed, "PRAGMA journal_mode = WAL").close()
+        assert crashed.stat().st_size > 0
+        store = reopen(crashed)
+        fill(store)
+        assert len(bodies(store)) == 100
+        store.close()
+
+    def test_a_wal_that_was_cut_off_ends_at_the_last_whole_unit(self, opened, path, tmp_path):
+        fill(opened)
+        whole = Path(f"{path}-wal").stat().st_size
+        with opened.unit() as unit:
+            unit.send("q", [Draft(b"100")], NOW)
+        crashed = tmp_path / "crashed.db"
+        shutil.copy(path, crashed)
+        Path(f"{crashed}-wal").write_bytes(Path(f"{path}-wal").read_bytes()[: whole + 100])
+        store = reopen(crashed)
+        assert bodies(store) == list(range(100))
+        store.close()
+
+    def test_after_a_failed_sync_the_files_are_opened_anew(self, opened):
+        fill(opened)
+        connection = opened._connection
+        with pytest.raises(StoreUnavailable), opened.unit():
+            raise StoreUnavailable("as if a sync had failed")
+        assert len(bodies(opened)) == 100
+        assert opened._connection is not connection
+
+
+class TestForeign:
+    """A file that is not ours is refused with a clear message and left as it is."""
+
+    def refused(self, path: Path, *words: str) -> None:
+        before = folder_of(path)
+        with pytest.raises(StoreForeign) as raised:
+            reopen(path)
+        for word in (str(path), *words):
+            assert word in str(raised.value)
+        assert folder_of(path) == before
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"x",
+            b"SQLite format 3\x00",
+            b"SQLite format 3\x00" + bytes(84),
+            b"just a text file\n" * 100,
+            bytes(range(256)) * 64,
+            bytes(8_192),
+        ],
+    )
+    def test_no_database_at_all(self, path, content):
+        path.write_bytes(content)
+        self.refused(path)
+
+    @pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+    def test_the_database_of_another_program(self, path, journal):
+        foreign(path, f"PRAGMA journal_mode = {journal}", "CREATE TABLE theirs (x)").close()
+        self.refused(path, "not one of Penstock's")
+
+    def test_the_database_of_another_program_that_is_using_it(self, path):
+        connection = foreign(path, "PRAGMA journal_mode = WAL", "CREATE TABLE theirs (x)")
+        assert Path(f"{path}-wal").stat().st_size > 0
+        self.refused(path, "not one of Penstock's")
+        connection.execute("INSERT INTO theirs VALUES (1)")
+        connection.close()
+
+    @pytest.mark.parametrize("settings", [[], ["PRAGMA user_version = 1"], ["PRAGMA application_id = 77"]])
+    def test_the_database_of_another_program_that_crashed(self, path, tmp_path, settings):
+        running = tmp_path / "running.db"
+        connection = foreign(running, "PRAGMA journal_mode = WAL", "CREATE TABLE theirs (x)", *settings)
+        folder = tmp_path / "crashed"
+        folder.mkdir()
+        crashed = folder / "theirs.db"
+        shutil.copy(running, crashed)
+        shutil.copy(f"{running}-wal", f"{crashed}-wal")
+        self.refused(crashed, "not one of Penstock's")
+        connection.close()
+
+    def test_another_programs_application_id(self, path):
+        foreign(path, "PRAGMA application_id = 77", "PRAGMA user_version = 1").close()
+        self.refused(path, "not one of Penstock's")
+
+    def test_a_newer_schema(self, opened, path):
+        fill(opened)
+        newer = len(migrations.scripts("sqlite")) + 1
+        opened._connection.execute(f"PRAGMA user_version = {newer}")
+        opened.close()
+        before = folder_of(path)
+        with pytest.raises(StoreForeign, match=f"schema version {newer}.*newer Penstock"):
+            reopen(path)
+        assert folder_of(path) == before
+
+    def test_a_newer_schema_that_is_still_in_the_wal(self, opened, path, tmp_path):
+        opened._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        newer = len(migrations.scripts("sqlite")) + 1
+        opened._connection.execute(f"PRAGMA user_version = {newer}")
+        folder = tmp_path / "crashed"
+        folder.mkdir()
+        crashed = folder / "penstock.db"
+        shutil.copy(path, crashed)
+        shutil.copy(f"{path}-wal", f"{crashed}-wal")
+        before = folder_of(crashed)
+        with pytest.raises(StoreForeign, match="newer Penstock"):
+            reopen(crashed)
+        assert folder_of(crashed) == before
+
+
+class TestPaths:
+    def test_an_empty_file_is_a_new_store(self, path):
+        path.touch()
+        store = reopen(path)
+        fill(store)
+        assert len(bodies(store)) == 100
+        store.close()
+
+    def test_folders_are_made(self, tmp_path):
+        path = tmp_path / "a" / "b" / "penstock.db"
+        reopen(path).close()
+        assert path.exists()
+
+    def test_a_path_is_relative_to_where_the_program_was_started(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        open_store("sqlite:///data/penstock.db").close()
+        assert (tmp_path / "data" / "penstock.db").exists()
+
+    def test_no_name_means_that_nothing_is_kept(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        open_store("sqlite:///:memory:").close()
+        assert (tmp_path / ":memory:").exists()
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(StoreUnavailable, match="directory"):
+            reopen(tmp_path)
+
+    def test_a_path_below_a_file(self, tmp_path):
+        (tmp_path / "file").write_text("text")
+        with pytest.raises(StoreUnavailable, match="file"):
+            reopen(tmp_path / "file" / "penstock.db")
+        assert (tmp_path / "file").read_text() == "text"
+
+    def test_a_place_where_no_file_can_be_made(self):
+        with pytest.raises(StoreUnavailable, match="unable to open"):
+            reopen(Path("/proc/penstock.db"))
+
+    def test_a_path_that_leads_in_circles(self, tmp_path):
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        with pytest.raises(StoreUnavailable, match="loop"):
+            reopen(tmp_path / "loop")
+
+    def test_a_file_that_may_not_be_read(self, path, monkeypatch):
+        path.write_bytes(b"secret")
+        path.chmod(0)
+
+        def refuse(*_args: object, **_more: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "open", refuse)  # whoever runs the tests may read anything
+        with pytest.raises(StoreUnavailable, match="Permission denied"):
+            reopen(path)
+
+    @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://relative.db", "penstock.db", "redis://x"])
+    def test_a_url_that_names_no_store(self, url):
+        with pytest.raises(InvalidSetting):
+            open_store(url)
+
+
+class TestDamage:
+    @pytest.fixture
+    def closed(self, opened, path) -> Path:
+        fill(opened, messages=2_000)
+        opened.close()
+        return path
+
+    def use(self, path: Path) -> None:
+        store = reopen(path)
+        try:
+            bodies(store)
+            with store.unit() as unit:
+                unit.claim("q", 1_000, NOW, None)
+        finally:
+            store.close()
+
+    def damaged(self, path: Path) -> None:
+        before = path.read_bytes()
+        with pytest.raises((StoreCorrupt, StoreForeign)) as raised:
+            self.use(path)
+        assert str(raised.value)
+        assert path.read_bytes() == before
+
+    def test_cut_off(self, closed):
+        content = closed.read_bytes()
+        closed.write_bytes(content[: len(content) // 2])
+        self.damaged(closed)
+
+    def test_cut_off_after_the_first_page(self, closed):
+        closed.write_bytes(closed.read_bytes()[:4_096])
+        self.damaged(closed)
+
+    @pytest.mark.parametrize("first", [0, 1, 5])
+    def test_overwritten_pages(self, closed, first):
+        content = bytearray(closed.read_bytes())
+        start = max(first * 4_096, 100)  # the header stays: else it is no database at all
+        content[start:] = b"\xa5" * (len(content) - start)
+        closed.write_bytes(content)
+        self.damaged(closed)
+
+    def test_an_overwritten_header(self, closed):
+        content = closed.read_bytes()
+        closed.write_bytes(b"\xa5" * 100 + content[100:])
+        self.damaged(closed)
+
+    def test_ours_by_its_header_but_without_tables(self, path):
+        ours = f"PRAGMA application_id = {sqlite.APPLICATION_ID}"
+        foreign(path, "PRAGMA journal_mode = WAL", ours, "PRAGMA user_version = 1").close()
+        self.damaged(path)
+
+    @pytest.mark.parametrize("page", range(1, 40, 3))
+    def test_one_bad_page_is_an_error_of_ours_or_does_not_matter(self, closed, page):
+        content = bytearray(closed.read_bytes())
+        content[page * 4_096 : (page + 1) * 4_096] = b"\x5a" * 4_096
+        closed.write_bytes(content)
+        with suppress(OperatorError, TryAgain):
+            self.use(closed)
+
+
+class TestSharing:
+    @pytest.fixture
+    def other(self, opened, path) -> Iterator[Store]:
+        store = reopen(path)
+        yield store
+        store.close()
+
+    def test_two_stores_on_one_file_see_each_other(self, opened, other):
+        fill(opened)
+        assert len(bodies(other)) == 100
+        with other.unit() as unit:
+            unit.purge("q", NOW, 1_000, unit.last_seq())
+        assert bodies(opened) == []
+
+    def test_nothing_is_remembered_that_another_has_changed(self, opened, other):
+        fill(opened)
+        bodies(other)
+        with opened.unit() as unit:
+            unit.update_queue("q", Settings(visibility_ms=5))
+            unit.send("q", [Draft(b"100")], NOW)
+        with other.unit() as unit:
+            [message] = unit.claim("q", 1, NOW, None).messages
+            assert message.ready_at == NOW + 5
+            unit.send("q", [Draft(b"101")], NOW)
+            assert unit.last_seq() == 102
+        with opened.unit() as unit:
+            unit.delete_queue("q", NOW)
+        with other.unit(write=False) as unit:
+            assert unit.find_queue("q") is None
+
+    def test_a_change_by_another_is_noticed_once(self, opened, other):
+        assert not opened.changed_elsewhere()
+        fill(other)
+        assert opened.changed_elsewhere()
+        assert not opened.changed_elsewhere()
+        assert not other.changed_elsewhere()
+
+    def test_ones_own_changes_and_the_reading_of_others_are_none(self, opened, other):
+        fill(opened)
+        bodies(other)
+        assert not opened.changed_elsewhere()
+
+    def test_what_another_lost_is_no_change(self, opened, other):
+        with pytest.raises(ZeroDivisionError), other.unit() as unit:
+            unit.create_queue("q", Settings(), 1 // 0)
+        assert not opened.changed_elsewhere()
+
+    def test_a_writer_that_does_not_let_go_is_busy_after_the_patience(self, opened, other):
+        fill(opened)
+        with opened.unit() as unit:
+            unit.send("q", [Draft(b"100")], NOW)
+            with pytest.raises(StoreBusy, match="another process"), other.unit():
+                pass
+        with other.unit() as unit:
+            unit.send("q", [Draft(b"101")], NOW)
+        assert bodies(opened)[-2:] == [100, 101]
+
+    def test_patience_is_waited_out(self, opened, path, monkeypatch):
+        waited = []
+        monkeypatch.setattr(sqlite.time, "monotonic", lambda: sum(waited))
+        monkeypatch.setattr(sqlite.time, "sleep", waited.append)
+        patient = reopen(path, patience_ms=50)
+        with opened.unit(), pytest.raises(StoreBusy), patient.unit():
+            pass
+        assert sum(waited) >= 0.050
+        patient.close()
+
+    def test_readers_do_not_wait_for_a_writer(self, opened, other):
+        fill(opened)
+        with opened.unit() as unit:
+            unit.send("q", [Draft(b"100")], NOW)
+            assert len(bodies(other)) == 100
+        assert len(bodies(other)) == 101
+
+    def test_a_writer_does_not_wait_for_readers(self, opened, other):
+        fill(opened)
+        with other.unit(write=False) as reading:
+            assert len(reading.peek("q", 1_000)) == 100
+            with opened.unit() as unit:
+                unit.send("q", [Draft(b"100")], NOW)
+            assert len(reading.peek("q", 1_000)) == 100  # one unit sees one state
+
+    def test_a_store_whose_schema_another_is_making_is_waited_for(self, path):
+        first, second = reopen(path), reopen(path)
+        fill(first)
+        assert len(bodies(second)) == 100
+        first.close()
+        second.close()
+
+
+class TestRoom:
+    def device(self, monkeypatch, free: int) -> None:
+        real = os.statvfs
+
+        def statvfs(path: object) -> object:
+            stat = real(path)
+            return SimpleNamespace(f_blocks=stat.f_blocks, f_frsize=stat.f_frsize, f_bavail=free // stat.f_frsize)
+
+        monkeypatch.setattr(sqlite.os, "statvfs", statvfs)
+
+    def test_a_full_device_has_no_room_until_something_is_freed(self, opened, monkeypatch):
+        self.device(monkeypatch, free=0)
+        assert not opened.has_room()
+        self.device(monkeypatch, free=2**40)
+        assert opened.has_room()
+
+    def test_what_is_kept_for_claims_and_acks_is_no_room(self, opened, monkeypatch):
+        self.device(monkeypatch, free=1024 * 1024)
+        assert not opened.has_room()
+
+    def test_claims_and_acks_go_on_without_room(self, opened, monkeypatch):
+        fill(opened)
+        self.device(monkeypatch, free=0)
+        with opened.unit() as unit:
+            assert len(unit.claim("q", 10, NOW, None).messages) == 10
+
+    def test_what_was_freed_inside_the_file_is_room(self, opened, monkeypatch):
+        fill(opened, messages=1_000, size=1_000)
+        self.device(monkeypatch, free=0)
+        monkeypatch.setattr(opened, "_reserve", 500_000)
+        assert not opened.has_room()
+        with opened.unit() as unit:
+            unit.purge("q", NOW, 1_000, unit.last_seq())
+        assert opened.has_room()
+
+    def test_a_database_that_may_not_grow_is_full_and_loses_nothing(self, opened):
+        fill(opened)
+        [(pages,)] = opened._connection.execute("PRAGMA page_count").fetchall()
+        opened._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreFull), opened.unit() as unit:
+            unit.send("q", [Draft(bytes(1_000_000))], NOW)
+        assert bodies(opened) == list(range(100))

@@ -1,0 +1,328 @@
+"""Two stores driven side by side: whatever is done to both, they answer the same and show the same.
+
+The memory store is the reference. PENSTOCK_EXAMPLES=2000 looks longer, and at other examples each time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from penstock import ids, limits
+from penstock.errors import CallerError
+from penstock.model import (
+    Claimed,
+    Dedup,
+    Draft,
+    LedgerMode,
+    LedgerRow,
+    Message,
+    PeekAfter,
+    Receipt,
+    Redrive,
+    Sent,
+    Settings,
+)
+from penstock.stores import MemoryStore, Store, Unit, open_store
+
+NAMES = ["a", "b", "c", "d"]
+BODIES = [b"", b"x", b"y", b"\x00" * 9]
+
+names = st.sampled_from(NAMES)
+few = st.sampled_from([0, 1, 2, 3, 20])
+queue_settings = st.builds(
+    Settings,
+    visibility_ms=st.sampled_from([0, 5, 20]),
+    retention_ms=st.sampled_from([30, 100, 10**9]),
+    delay_ms=st.sampled_from([0, 0, 7]),
+    dedup=st.sampled_from(Dedup),
+    redrive=st.none() | st.builds(Redrive, st.sampled_from([1, 2]), names),
+    ledger=st.sampled_from(LedgerMode),
+)
+drafts = st.lists(
+    st.tuples(
+        st.sampled_from(BODIES),
+        st.sampled_from([None, None, 0, 6]),  # the delay
+        st.sampled_from([None, None, None, 0, 12]),  # the deadline, from now
+        st.sampled_from([None, None, b"key"]),
+    ),
+    max_size=6,
+)
+# Which of the messages known so far; whether with its claim, and with its queue.
+picks = st.lists(st.tuples(st.integers(0, 40), st.booleans(), st.booleans()), max_size=4)
+
+Verb = Callable[[Unit, "Side"], object]
+
+
+class Side:
+    """One of the two stores. Their ids differ in their origin, so ids are compared by the number inside."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.ids: dict[int, str] = {}
+        self.unit: Unit | None = None
+        self._open: AbstractContextManager[Unit] | None = None
+
+    def begin(self) -> None:
+        self._open = self.store.unit()
+        self.unit = self._open.__enter__()
+
+    def end(self, error: Exception | None) -> None:
+        opened, self._open, self.unit = self._open, None, None
+        assert opened is not None
+        assert not opened.__exit__(type(error) if error else None, error, None)
+
+    def answer(self, verb: Verb) -> object:
+        """What the verb returns or raises, in the unit that is open or in one of its own."""
+        try:
+            if self.unit is not None:
+                return self._comparable(verb(self.unit, self))
+            with self.store.unit() as unit:
+                return self._comparable(verb(unit, self))
+        except CallerError as error:
+            return (type(error), str(error))
+
+    def _comparable(self, value: object) -> object:
+        match value:
+            case list():
+                return [self._comparable(one) for one in value]
+            case Claimed(messages, more):
+                return (self._comparable(messages), more)
+            case Sent(id_, stored):
+                return (self._number(id_, ids.seq_of(id_)), stored)
+            case Message():
+                self._number(value.id, value.seq)
+                return msgspec.structs.replace(value, id="")
+            case LedgerRow():
+                return msgspec.structs.replace(value, id=str(ids.seq_of(value.id)), number=0)
+        return value
+
+    def _number(self, id_: str, seq: int | None) -> int:
+        assert seq == ids.seq_of(id_)
+        assert seq is not None
+        self.ids[seq] = id_
+        return seq
+
+
+class SideBySide(RuleBasedStateMachine):
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.now = 1_000
+        self.folder = Path(tempfile.mkdtemp(dir=folder))
+        self.memory = Side(MemoryStore(Random(1)))
+        self.tested = Side(open_store(f"sqlite:///{self.folder}/penstock.db"))
+        self.known: list[Receipt] = []
+
+    def teardown(self) -> None:
+        if self.memory.unit is not None:
+            self.keep_unit()
+        self.tested.store.close()
+        shutil.rmtree(self.folder)
+
+    def both(self, verb: Verb) -> object:
+        expected, found = self.memory.answer(verb), self.tested.answer(verb)
+        assert found == expected
+        return expected
+
+    def receipts(self, picked: list[tuple[int, bool, bool]]) -> Callable[[Side], list[Receipt]]:
+        """The same messages, under the ids that each side has given them."""
+        chosen = [(self.known[index % len(self.known)], *fence) for index, *fence in picked if self.known]
+        return lambda side: [
+            Receipt(side.ids[int(one.id)], one.claim if claim else None, one.queue if queue else None)
+            for one, claim, queue in chosen
+        ]
+
+    # Time and units
+
+    @rule(ms=st.sampled_from([0, 1, 5, 10, 40]))
+    def pass_time(self, ms: int) -> None:
+        self.now += ms
+
+    @precondition(lambda self: self.memory.unit is None)
+    @rule()
+    def begin_unit(self) -> None:
+        self.memory.begin()
+        self.tested.begin()
+
+    @precondition(lambda self: self.memory.unit is not None)
+    @rule()
+    def keep_unit(self) -> None:
+        self.memory.end(None)
+        self.tested.end(None)
+
+    @precondition(lambda self: self.memory.unit is not None)
+    @rule()
+    def lose_unit(self) -> None:
+        self.memory.end(RuntimeError("lost"))
+        self.tested.end(RuntimeError("lost"))
+
+    # Queues
+
+    @initialize(wanted=st.lists(queue_settings, min_size=len(NAMES) - 1, max_size=len(NAMES) - 1))
+    def create_queues(self, wanted: list[Settings]) -> None:
+        """All but one, and without their redrives at first, because these name each other."""
+        for name, one in zip(NAMES, wanted, strict=False):
+            self.create_queue(name, msgspec.structs.replace(one, redrive=None))
+        for name, one in zip(NAMES, wanted, strict=False):
+            self.update_queue(name, one)
+
+    @rule(name=names, wanted=queue_settings)
+    def create_queue(self, name: str, wanted: Settings) -> None:
+        self.both(lambda unit, _: unit.create_queue(name, wanted, self.now))
+
+    @rule(name=names, wanted=queue_settings)
+    def update_queue(self, name: str, wanted: Settings) -> None:
+        self.both(lambda unit, _: unit.update_queue(name, wanted))
+
+    @rule(name=names)
+    def delete_queue(self, name: str) -> None:
+        self.both(lambda unit, _: unit.delete_queue(name, self.now))
+
+    # Messages
+
+    @rule(queue=names, wanted=drafts)
+    def send(self, queue: str, wanted: list[tuple[bytes, int | None, int | None, bytes | None]]) -> None:
+        made = [
+            Draft(body, delay_ms=delay, deadline_at=None if due is None else self.now + due, dedup_key=key)
+            for body, delay, due, key in wanted
+        ]
+        sent = self.both(lambda unit, _: unit.send(queue, made, self.now))
+        if isinstance(sent, list):
+            self.known += [Receipt(str(seq), 0, queue) for seq, _ in sent]
+
+    @rule(queue=names, limit=few, hold_ms=st.sampled_from([None, None, 0, 5, 50]))
+    def claim(self, queue: str, limit: int, hold_ms: int | None) -> None:
+        match self.both(lambda unit, _: unit.claim(queue, limit, self.now, hold_ms)):
+            case [list() as messages, bool()]:
+                self.known += [Receipt(str(message.seq), message.claim, queue) for message in messages]
+
+    @rule(picked=picks)
+    def ack(self, picked: list[tuple[int, bool, bool]]) -> None:
+        receipts = self.receipts(picked)
+        self.both(lambda unit, side: unit.ack(receipts(side), self.now))
+
+    @rule(picked=picks, ms=st.sampled_from([0, 3, 30]), shorten=st.booleans())
+    def renew(self, picked: list[tuple[int, bool, bool]], ms: int, shorten: bool) -> None:
+        receipts = self.receipts(picked)
+        self.both(lambda unit, side: unit.renew(receipts(side), self.now, self.now + ms, shorten))
+
+    @rule(picked=picks)
+    def release(self, picked: list[tuple[int, bool, bool]]) -> None:
+        receipts = self.receipts(picked)
+        self.both(lambda unit, side: unit.release(receipts(side), self.now))
+
+    @rule(queue=names, limit=few)
+    def release_all(self, queue: str, limit: int) -> None:
+        self.both(lambda unit, _: unit.release_all(queue, self.now, limit))
+
+    @rule(here=names, there=names, limit=few, back=st.sampled_from([0, 0, 2]))
+    def move(self, here: str, there: str, limit: int, back: int) -> None:
+        self.both(lambda unit, _: unit.move(here, there, self.now, limit, unit.last_seq() - back))
+
+    @rule(queue=names, limit=few, back=st.sampled_from([0, 0, 2]))
+    def purge(self, queue: str, limit: int, back: int) -> None:
+        self.both(lambda unit, _: unit.purge(queue, self.now, limit, unit.last_seq() - back))
+
+    @precondition(lambda self: self.memory.unit is None)
+    @rule(limit=st.sampled_from([1, 3, 1_000]), age=st.sampled_from([5, 50, 1_000]))
+    def sweep(self, limit: int, age: int) -> None:
+        """To the end, because how a sweep divides its work is its own affair."""
+
+        def sweep_all(side: Side) -> int:
+            freed = 0
+            while True:
+                with side.store.unit() as unit:
+                    step = unit.sweep(self.now, limit, self.now - age)
+                if not step:
+                    return freed
+                freed += step
+
+        assert sweep_all(self.tested) == sweep_all(self.memory)
+
+    # What must hold after every step
+
+    @invariant()
+    def both_show_the_same(self) -> None:
+        self.both(lambda unit, _: everything(unit, self.now))
+
+    @invariant()
+    def nobody_is_left_waiting(self) -> None:
+        if self.memory.unit is not None and self.tested.unit is not None:
+            assert self.memory.unit.stirred <= self.tested.unit.stirred
+
+
+def everything(unit: Unit, now: int) -> list[object]:
+    """All that a store shows of itself. What has arrived in a queue is there or has departed."""
+    views: list[object] = [unit.last_seq(), unit.list_queues(0, 3), sorted(ledger_in_order(unit), key=when_and_what)]
+    for name in NAMES:
+        views += [unit.find_queue(name), unit.next_due(name, now)]
+        if unit.find_queue(name) is not None:
+            messages, count, tally = list(peek_all(unit, name)), unit.count(name, now, 10_000), unit.tally(name)
+            assert tally.arrived - tally.departed == count.total == len(messages)
+            views += [messages, count, tally]
+    return views
+
+
+def ledger_in_order(unit: Unit) -> list[LedgerRow]:
+    rows = unit.ledger(0, 10_000)
+    assert [row.number for row in rows] == sorted({row.number for row in rows})
+    assert [row.finished_at for row in rows] == sorted(row.finished_at for row in rows)
+    return rows
+
+
+def when_and_what(row: LedgerRow) -> tuple[object, ...]:
+    """The order of rows that finish in one call is each store's own."""
+    return (row.finished_at, ids.seq_of(row.id), row.queue, row.outcome)
+
+
+def peek_all(unit: Unit, queue: str) -> Iterator[Message]:
+    page = unit.peek(queue, 1_000)
+    while page:
+        yield from page
+        page = unit.peek(queue, 1_000, PeekAfter(page[-1].ready_at, page[-1].seq))
+
+
+@pytest.fixture
+def quick_folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where the system offers it: thousands of units, and none of them is about the disk."""
+    shared_memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(dir=shared_memory)) if os.access(shared_memory, os.W_OK) else tmp_path
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("claim_bytes", [limits.CLAIM_BYTES, 12])
+def test_stores_agree(quick_folder, monkeypatch, claim_bytes):
+    # The reference has no rounds: with enough of them, a claim ends where the queue does.
+    monkeypatch.setattr(limits, "CLAIM_ROUNDS", 1_000)
+    monkeypatch.setattr(limits, "CLAIM_BYTES", claim_bytes)
+    examples = os.environ.get("PENSTOCK_EXAMPLES")
+    run_state_machine_as_test(
+        lambda: SideBySide(quick_folder),
+        settings=settings(
+            max_examples=int(examples or 40),
+            stateful_step_count=50,
+            derandomize=examples is None,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
