@@ -6,7 +6,12 @@
     │   ├── TooLarge              over a limit; says which
     │   ├── QueueNotFound
     │   ├── QueueExists
-    │   └── DeadLetterQueueNotFound
+    │   ├── DeadLetterQueueNotFound
+    │   ├── NotPermitted          the API key is too weak
+    │   ├── MoveNotFound
+    │   ├── MoveConflict          another move of the queue is still in progress
+    │   ├── KeyNotFound
+    │   └── KeyExists
     ├── TryAgain                  nobody must act yet; the same request may succeed later
     │   ├── StoreBusy             another process holds the store
     │   ├── StoreFull             no room on the device
@@ -14,6 +19,7 @@
     └── OperatorError             the operator must look at the store or the settings
         ├── StoreCorrupt
         ├── StoreForeign          not a Penstock store, or made by a newer version
+        ├── FeatureMissing        the store does not keep what was asked of it; another store would
         └── InvalidSetting
 
 A store translates its driver's errors into these in one place; a face translates these into its own
@@ -57,6 +63,31 @@ class DeadLetterQueueNotFound(CallerError):
         self.name = name
 
 
+class NotPermitted(CallerError):
+    def __init__(self) -> None:
+        super().__init__("this API key does not permit it")
+
+
+class MoveNotFound(CallerError):
+    def __init__(self, move_id: str) -> None:
+        super().__init__(f"there is no move {move_id!r}")
+
+
+class MoveConflict(CallerError):
+    def __init__(self, source: str, target: str) -> None:
+        super().__init__(f"{source!r} or {target!r} is part of another move that is still in progress")
+
+
+class KeyNotFound(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no API key {name!r}")
+
+
+class KeyExists(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is or was an API key {name!r}")
+
+
 class TryAgain(PenstockError):
     retry_after_s = 1
 
@@ -82,6 +113,10 @@ class StoreCorrupt(OperatorError):
 
 
 class StoreForeign(OperatorError):
+    pass
+
+
+class FeatureMissing(OperatorError):
     pass
 
 

@@ -11,6 +11,7 @@ without a look-up, and two stores never hand out the same id.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from random import Random
 
@@ -24,6 +25,12 @@ def new_origin(random: Random) -> str:
 
 def make_id(origin: str, sent_at: int, seq: int) -> str:
     return _before_seq(origin, sent_at) + "%012x" % seq  # noqa: UP031 - half the time of an f-string
+
+
+def make_ids(origin: str, sent_at: int, seqs: Iterable[int]) -> list[str]:
+    """Of messages that were sent together."""
+    before = _before_seq(origin, sent_at)
+    return [before + "%012x" % seq for seq in seqs]  # noqa: UP031
 
 
 @lru_cache(4096)

@@ -22,7 +22,9 @@ DURATION_MS = INT32_MAX * 1_000
 
 # How much one unit of durability may touch before it gives way to the next: long work is cut into
 # steps of this size, so that no request waits for a whole queue.
-STEP_ROWS = 5_000
+STEP_ROWS = 1_000
+# Messages that the claims of one unit may take together.
+CLAIM_ROWS = 5_000
 # How often one claim goes back for more when what it found was expired or dead.
 CLAIM_ROUNDS = 8
 # Messages whose delay or claim has run out and that one claim makes ready again.
@@ -33,6 +35,11 @@ UNIT_OPERATIONS = 2_048
 COUNT_ROWS = 10_000
 # Queues that one sweep visits.
 SWEEP_QUEUES = 256
+
+KEYS = 1_000
+RULES = 100
+# How long the outcome of a move can be asked for.
+MOVE_KEPT_MS = 24 * 60 * 60 * 1000
 
 # Long polls that may wait at once.
 WAITERS = 20_000

@@ -6,7 +6,7 @@ a sixth of a frozen dataclass.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from msgspec import Struct
 
@@ -158,6 +158,37 @@ class LedgerRow(Struct, frozen=True):
     body_hash: bytes
     content_type: str | None
     body: bytes | None
+
+
+class Key(Struct, frozen=True):
+    """An API key: its secret is kept only as a keyed hash. `rules` are texts such as `queue|post|orders-*`."""
+
+    name: str
+    digest: bytes
+    rules: tuple[str, ...]
+    created_at: int
+    revoked_at: int | None = None
+
+
+class MoveStatus(StrEnum):
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETE = "COMPLETE"
+    ERROR = "ERROR"
+
+
+class Move(Struct, frozen=True):
+    """All messages of one queue on their way into another, in steps. `through` is the last sequence number that
+    belongs to it: what is sent to the source later stays there."""
+
+    id: str
+    source: str
+    target: str
+    through: int
+    started_at: int
+    moved: int = 0
+    status: MoveStatus = MoveStatus.IN_PROGRESS
+    error: str | None = None
+    finished_at: int | None = None
 
 
 class Tally(Struct, frozen=True):

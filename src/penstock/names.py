@@ -12,11 +12,18 @@ import re
 from penstock import limits
 from penstock.errors import InvalidRequest
 
+DEDUP_SPACE = "dedupq/"
 _NAME = re.compile(r"[A-Za-z0-9._:@-]+", re.ASCII)
 
 
 def is_valid(name: str) -> bool:
     return 0 < len(name) <= limits.NAME_LENGTH and name not in (".", "..") and _NAME.fullmatch(name) is not None
+
+
+def check_with_space(name: str) -> str:
+    """For those who may name a name space as well."""
+    check(name.removeprefix(DEDUP_SPACE))
+    return name
 
 
 def check(name: str) -> str:

@@ -7,11 +7,16 @@ listener at once, in the stack of whoever resolves it. It knows no event loop, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+# What `then` has added: for a value, and for an error.
+_Step = tuple[Callable[[Any], Any], Callable[[Exception], Any] | None]
 
 
 class _Unset:
@@ -28,16 +33,27 @@ class Pending(Generic[T]):
     done and nothing will be: then the listener is never called.
     """
 
-    __slots__ = ("_error", "_on_error", "_on_value", "_value", "on_cancel")
+    __slots__ = ("_error", "_on_error", "_on_value", "_steps", "_value", "on_cancel")
 
     def __init__(self) -> None:
         self._value: T | _Unset = _UNSET
         self._error: Exception | None = None
+        self._steps: tuple[_Step, ...] = ()
         self._on_value: Callable[[T], object] | None = None
         self._on_error: Callable[[Exception], object] | None = None
         self.on_cancel: Callable[[], bool] | None = None
 
     def resolve(self, value: T) -> None:
+        steps = self._steps
+        if steps:
+            self._steps = ()
+            for index, (transform, _) in enumerate(steps):
+                try:
+                    value = transform(value)
+                except Exception as error:
+                    self._steps = steps[index + 1 :]
+                    self.reject(error)
+                    return
         self._value = value
         listener = self._on_value
         self._let_go()
@@ -45,6 +61,18 @@ class Pending(Generic[T]):
             listener(value)
 
     def reject(self, error: Exception) -> None:
+        steps, self._steps = self._steps, ()
+        for index, (_, recover) in enumerate(steps):
+            if recover is None:
+                continue
+            try:
+                value = recover(error)
+            except Exception as raised:
+                error = raised
+            else:
+                self._steps = steps[index + 1 :]
+                self.resolve(value)
+                return
         self._error = error
         listener = self._on_error
         self._let_go()
@@ -67,10 +95,19 @@ class Pending(Generic[T]):
             self._on_error = on_error
 
     def then(self, transform: Callable[[T], R], recover: Callable[[Exception], R] | None = None) -> Pending[R]:
-        """The result of `transform`, or of `recover` for an error; what they raise is passed on."""
-        following = _Following(transform, recover)
-        following.on_cancel = self.cancel
-        self.listen(following.take, following.take_error)
+        """The result of `transform`, or of `recover` for an error; what they raise is passed on.
+
+        As there is one listener only, this is the same object, with one more step before its listener is called: use
+        the one that is returned.
+        """
+        following = cast(Pending[R], self)
+        step = (transform, recover)
+        if self._value is _UNSET and self._error is None:
+            self._steps = (*self._steps, step) if self._steps else (step,)
+            return following
+        following = Pending()
+        following._steps = (step,)
+        self.listen(cast(Callable[[T], object], following.resolve), following.reject)
         return following
 
     def cancel(self) -> bool:
@@ -78,31 +115,24 @@ class Pending(Generic[T]):
         return self.on_cancel is not None and self.on_cancel()
 
 
-class _Following(Pending[R], Generic[T, R]):
-    """What a `then` makes of a result."""
+def gather(pendings: Sequence[Pending[T]]) -> Pending[list[T]]:
+    """All results in their order, once the last is there; the first error instead, if there is any."""
+    gathered: Pending[list[T]] = Pending()
+    results: dict[int, T] = {}
+    failed: list[Exception] = []
 
-    __slots__ = ("_recover", "_transform")
+    def take(index: int, value: T) -> None:
+        results[index] = value
+        if len(results) == len(pendings):
+            gathered.resolve([results[number] for number in range(len(pendings))])
 
-    def __init__(self, transform: Callable[[T], R], recover: Callable[[Exception], R] | None) -> None:
-        super().__init__()
-        self._transform = transform
-        self._recover = recover
+    def fail(error: Exception) -> None:
+        if not failed:
+            failed.append(error)
+            gathered.reject(error)
 
-    def take(self, value: T) -> None:
-        try:
-            result = self._transform(value)
-        except Exception as error:
-            self.reject(error)
-        else:
-            self.resolve(result)
-
-    def take_error(self, error: Exception) -> None:
-        if self._recover is None:
-            self.reject(error)
-            return
-        try:
-            result = self._recover(error)
-        except Exception as raised:
-            self.reject(raised)
-        else:
-            self.resolve(result)
+    for index, pending in enumerate(pendings):
+        pending.listen(partial(take, index), fail)
+    if not pendings:
+        gathered.resolve([])
+    return gathered

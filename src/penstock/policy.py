@@ -7,6 +7,10 @@ from hashlib import sha256
 
 from penstock.model import Dedup, Draft, Settings
 
+# How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
+# claim of a queue with twins writes all over, is half as long.
+KEY_BYTES = 16
+
 
 class Verdict(Enum):
     DELIVER = auto()
@@ -30,9 +34,9 @@ def is_expired(settings: Settings, now: int, sent_at: int) -> bool:
     return sent_at + settings.retention_ms <= now
 
 
-def ready_at(settings: Settings, draft: Draft, now: int) -> int:
-    """When a message sent now may first be claimed; 0 is at once."""
-    delay = settings.delay_ms if draft.delay_ms is None else draft.delay_ms
+def ready_at(settings: Settings, delay_ms: int | None, now: int) -> int:
+    """When a message sent now may first be claimed; 0 is at once. Its own delay goes before the queue's."""
+    delay = settings.delay_ms if delay_ms is None else delay_ms
     return now + delay if delay > 0 else 0
 
 
@@ -44,11 +48,11 @@ def dedup_key(settings: Settings, draft: Draft, hashed: bytes) -> bytes | None:
     """What makes two messages of a queue the same; None in a queue that does not ask."""
     if settings.dedup is Dedup.OFF:
         return None
-    return draft.dedup_key or hashed
+    return draft.dedup_key or hashed[:KEY_BYTES]
 
 
 def dedup_key_on_arrival(settings: Settings, key: bytes | None, hashed: bytes) -> bytes | None:
     """The key of a message that moves into a queue: its own, or a new one where the queue asks for it."""
     if key is None and settings.dedup is not Dedup.OFF:
-        return hashed
+        return hashed[:KEY_BYTES]
     return key

@@ -92,6 +92,7 @@ def test_the_case_of_an_id_does_not_matter(verbs):
     assert verbs.ack(Receipt(sent.id.upper())) == [True]
 
 
+@pytest.mark.needs("numbers")
 def test_an_id_of_another_store_is_unknown(verbs, other_store):
     """Even though its time and its sequence number are those of a message here."""
     verbs.create()

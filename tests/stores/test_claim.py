@@ -40,6 +40,7 @@ def test_a_claim_holds_for_its_time_or_the_queues(verbs, hold_ms, held):
     assert verbs.bodies() == [b"x"]
 
 
+@pytest.mark.needs("receives")
 def test_a_hold_of_nothing_hands_out_and_leaves_ready(verbs):
     verbs.create()
     verbs.send(b"1", b"2")

@@ -33,6 +33,7 @@ def test_an_unknown_queue_is_none(verbs):
     assert verbs.find("nowhere") is None
 
 
+@pytest.mark.needs("any name")
 def test_names_are_told_apart_by_every_sign(verbs):
     names = ["a", "A", "a.b", "a:b", "dedupq/a", "x" * 255, "ä", "a'b\"c"]
     for name in names:
@@ -145,6 +146,7 @@ def test_the_same_name_again_shares_nothing(verbs):
     assert verbs.seen() == [b"x"]
 
 
+@pytest.mark.needs("numbers")
 def test_a_number_is_never_used_again(verbs):
     numbers = set()
     for _ in range(3):
@@ -154,6 +156,7 @@ def test_a_number_is_never_used_again(verbs):
     assert len(numbers) == 3
 
 
+@pytest.mark.needs("redrive")
 def test_queues_lose_their_redrive_with_their_dead_letter_queue(verbs):
     verbs.create("dead")
     verbs.create("other dead")

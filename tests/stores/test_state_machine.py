@@ -32,6 +32,7 @@ from penstock.model import (
     Claimed,
     Dedup,
     Draft,
+    Key,
     LedgerMode,
     LedgerRow,
     Message,
@@ -130,6 +131,7 @@ class SideBySide(RuleBasedStateMachine):
         self.memory = Side(MemoryStore(Random(1)))
         self.tested = Side(open_store(f"sqlite:///{self.folder}/penstock.db"))
         self.known: list[Receipt] = []
+        self.moves: list[str] = []
 
     def teardown(self) -> None:
         if self.memory.unit is not None:
@@ -237,6 +239,32 @@ class SideBySide(RuleBasedStateMachine):
     def move(self, here: str, there: str, limit: int, back: int) -> None:
         self.both(lambda unit, _: unit.move(here, there, self.now, limit, unit.last_seq() - back))
 
+    @rule(picked=picks)
+    def locate(self, picked: list[tuple[int, bool, bool]]) -> None:
+        receipts = self.receipts(picked)
+        self.both(lambda unit, side: unit.locate(receipts(side)))
+
+    @precondition(lambda self: len(self.moves) < 5)
+    @rule(here=names, there=names)
+    def start_move(self, here: str, there: str) -> None:
+        move_id = f"move {len(self.moves)}"
+        self.moves.append(move_id)
+        self.both(lambda unit, _: unit.start_move(move_id, here, there, self.now))
+
+    @precondition(lambda self: self.moves)
+    @rule(index=st.integers(0, 4), limit=st.sampled_from([1, 2, 20]))
+    def step_move(self, index: int, limit: int) -> None:
+        move_id = self.moves[index % len(self.moves)]
+        self.both(lambda unit, _: unit.step_move(move_id, self.now, limit))
+
+    @rule(name=names)
+    def create_key(self, name: str) -> None:
+        self.both(lambda unit, _: unit.create_key(Key(name, name.encode(), ("queue|*|*",), self.now)))
+
+    @rule(name=names)
+    def revoke_key(self, name: str) -> None:
+        self.both(lambda unit, _: unit.revoke_key(name, self.now))
+
     @rule(queue=names, limit=few, back=st.sampled_from([0, 0, 2]))
     def purge(self, queue: str, limit: int, back: int) -> None:
         self.both(lambda unit, _: unit.purge(queue, self.now, limit, unit.last_seq() - back))
@@ -262,6 +290,7 @@ class SideBySide(RuleBasedStateMachine):
     @invariant()
     def both_show_the_same(self) -> None:
         self.both(lambda unit, _: everything(unit, self.now))
+        self.both(lambda unit, _: [unit.find_move(move_id) for move_id in self.moves])
 
     @invariant()
     def nobody_is_left_waiting(self) -> None:
@@ -272,6 +301,7 @@ class SideBySide(RuleBasedStateMachine):
 def everything(unit: Unit, now: int) -> list[object]:
     """All that a store shows of itself. What has arrived in a queue is there or has departed."""
     views: list[object] = [unit.last_seq(), unit.list_queues(0, 3), sorted(ledger_in_order(unit), key=when_and_what)]
+    views += [unit.unfinished_moves(), unit.list_keys()]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now)]
         if unit.find_queue(name) is not None:

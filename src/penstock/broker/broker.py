@@ -18,11 +18,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from penstock import limits
+from penstock.broker.moves import Moves
 from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, Steps, Work, serve
 from penstock.broker.waiters import Waiters
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable, TryAgain
-from penstock.model import Draft, Message, Receipt, Sent
+from penstock.model import Draft, Message, Move, Receipt, Sent, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Store, Unit
 
@@ -51,26 +52,32 @@ class Broker:
         self._due_timers: dict[str, tuple[int, asyncio.TimerHandle]] = {}
         self._watch_timer: asyncio.TimerHandle | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None
+        self._moves = Moves(self, loop)
         self._stopping = False
+
+    @property
+    def store_secret(self) -> bytes:
+        """What API keys are hashed with."""
+        return self._store.secret
 
     # Verbs
 
-    def send(self, queue: str, drafts: Sequence[Draft]) -> Pending[list[Sent]]:
-        operation = Send(queue, drafts)
+    def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
+        operation = Send(queue, drafts, create_as)
         self._submit(operation)
-        return operation.pending
+        return operation
 
     def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
         """Up to `limit` messages; none only when `wait_ms` have passed and there was none."""
         wait_until = self._loop.time() + wait_ms / 1000 if wait_ms else 0.0
         operation = Claim(queue, limit, hold_ms, wait_until)
         self._submit(operation)
-        return operation.pending
+        return operation
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
         operation = Ack(receipts)
         self._submit(operation)
-        return operation.pending
+        return operation
 
     def purge(self, queue: str) -> Pending[int]:
         """Finish every message that is in the queue now, and say how many there were."""
@@ -86,16 +93,20 @@ class Broker:
     def release_all(self, queue: str) -> Pending[int]:
         return self._in_steps(lambda unit, now: unit.release_all(queue, now, limits.STEP_ROWS))
 
+    def move(self, source: str, target: str, create_as: Settings) -> Pending[Move]:
+        """Start to move everything that is in a queue now into another, which is made if it does not exist."""
+        return self._moves.start(source, target, create_as)
+
     def work(self, function: Callable[[Unit, int], T], writes: bool = True) -> Pending[T]:
         """Run a short function inside a unit; it is told the time."""
         operation = Work(function, writes)
         self._submit(operation)
-        return operation.pending
+        return operation
 
     def _in_steps(self, step: Callable[[Unit, int], int]) -> Pending[int]:
         operation = Steps(step)
         self._submit(operation)
-        return operation.pending
+        return operation
 
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message, one entry each."""
@@ -128,30 +139,35 @@ class Broker:
         if self._waiters:
             for send in [operation for operation in operations if isinstance(operation, Send)]:
                 operations += self._waiters.take(send.queue, len(send.drafts))
+            # Whoever has waited goes before whoever has just come.
+            operations.sort(key=lambda operation: not (isinstance(operation, Claim) and operation.has_waited))
 
     def _serve_together(self, operations: list[Operation]) -> set[str]:
         """Serve all in one unit; where that fails, each in one of its own, so that a request fails alone.
 
         Returns the queues in which messages have become ready by other means than a send.
         """
+        again: list[list[Operation]] = []
         try:
             return self._serve(operations)
         except StoreBusy as error:
+            self._fail(operations, error)
             # Whoever only wants to look need not wait until the other process has written.
             looking = [operation for operation in operations if not operation.writes]
-            self._fail(operations, error)
-            if looking and len(looking) < len(operations):
-                return self._serve_together(looking)
+            if 0 < len(looking) < len(operations):
+                again = [looking]
         except StoreUnavailable as error:
             self._fail(operations, error)
         except Exception as error:
             if len(operations) == 1:
                 self._fail(operations, error)
             else:
-                for operation in operations:
-                    operation.result = UNSERVED
-                return set().union(*(self._serve_together([operation]) for operation in operations))
-        return set()
+                again = [[operation] for operation in operations]
+        # Not in a handler: there, an error would remember the one before it, and all of its frames.
+        for group in again:
+            for operation in group:
+                operation.result = UNSERVED
+        return set().union(*map(self._serve_together, again))
 
     def _serve(self, operations: list[Operation]) -> set[str]:
         if not self._store.has_room():
@@ -168,12 +184,13 @@ class Broker:
         if not isinstance(error, PenstockError):
             log.error("an operation failed", exc_info=error)
         for operation in operations:
-            operation.result = error
+            operation.fail(error)
 
     def _settle(self, operations: list[Operation], stirred: set[str]) -> None:
         self._at_work = False
         busy_since, self._busy_since = self._busy_since, 0.0
         again: list[Operation] = []
+        woken_in_vain: list[Claim] = []
         for operation in operations:
             result = operation.result
             if result is UNSERVED:
@@ -183,11 +200,21 @@ class Broker:
             elif result.__class__ is StoreBusy and self._is_patient(busy_since):
                 operation.result = UNSERVED
                 again.append(operation)
-            elif not (isinstance(operation, Claim) and self._waits(operation)):
-                operation.tell()
+            elif isinstance(operation, Claim) and self._waits(operation):
+                if operation.has_waited:
+                    woken_in_vain.append(operation)
+                operation.has_waited = True
+            else:
+                self._tell(operation)
+        if self._waiters:
+            self._waiters.put_first(woken_in_vain)
+            self._wake_when_run_out(operations)
         for queue in stirred:
             again += self._waiters.take(queue)
         self._arrived[:0] = again
+        self._go_on()
+
+    def _go_on(self) -> None:
         if self._arrived and not self._scheduled:
             self._scheduled = True
             if self._busy_since:
@@ -195,11 +222,22 @@ class Broker:
             else:
                 self._loop.call_soon(self._commit)
 
+    @staticmethod
+    def _tell(operation: Operation) -> None:
+        try:
+            operation.tell()
+        except Exception:
+            # A listener runs in our stack; the others of its unit must be told all the same.
+            log.exception("whoever was told a result has failed")
+
     def _is_patient(self, busy_since: float) -> bool:
         """Whether operations that found the store locked by another process should try again."""
         now = self._loop.time()
         self._busy_since = busy_since or now
-        return now - self._busy_since <= _BUSY_PATIENCE_S
+        if now - self._busy_since <= _BUSY_PATIENCE_S:
+            return True
+        self._busy_since = 0.0  # whoever comes next is patient anew
+        return False
 
     # Waiting
 
@@ -213,7 +251,7 @@ class Broker:
         self._waiters.add(operation)
         if operation.timer is None:
             operation.timer = self._loop.call_at(operation.wait_until, self._give_up, operation)
-            operation.pending.on_cancel = lambda: self._call_off(operation)
+            operation.on_cancel = lambda: self._call_off(operation)
         if operation.due is not None:
             self._wake_when_due(operation.queue, operation.due)
         if self._watch_timer is None:
@@ -221,15 +259,29 @@ class Broker:
         return True
 
     def _give_up(self, claim: Claim) -> None:
+        claim.wait_until = 0.0  # it may be on its way to the store, and must not wait again
         if self._waiters.remove(claim):
             claim.result = []
-            claim.tell()
+            self._tell(claim)
 
     def _call_off(self, claim: Claim) -> bool:
         """The caller has gone; too late when the claim is already on its way to the store again."""
+        claim.wait_until = 0.0
         if claim.timer is not None:
             claim.timer.cancel()
         return self._waiters.remove(claim)
+
+    def _wake_when_run_out(self, operations: Sequence[Operation]) -> None:
+        """Should a claim just made run out, its messages are for those who still wait then."""
+        for operation in operations:
+            result = operation.result
+            if (
+                isinstance(operation, Claim)
+                and isinstance(result, list)
+                and result
+                and self._waiters.has(operation.queue)
+            ):
+                self._wake_when_due(operation.queue, result[0].ready_at)
 
     def _wake_when_due(self, queue: str, due: int) -> None:
         known = self._due_timers.get(queue)
@@ -253,7 +305,8 @@ class Broker:
         self._watch_timer = None
         if not self._waiters:
             return
-        if self._store.changed_elsewhere():
+        # A store is used from one thread at a time; what it does not tell now, it tells next time.
+        if not self._at_work and self._store.changed_elsewhere():
             for queue in self._waiters.queues():
                 self._wake(queue)
         self._watch_timer = self._loop.call_later(_CHANGED_ELSEWHERE_S, self._watch)
@@ -261,6 +314,7 @@ class Broker:
     # Housekeeping
 
     def start(self) -> None:
+        self._moves.resume()
         self._sweep_timer = self._loop.call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
@@ -281,6 +335,7 @@ class Broker:
     def stop(self) -> None:
         """Waiting claims end empty-handed; everything else that was accepted is still served."""
         self._stopping = True
+        self._moves.stop()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for claim in list(self._waiters):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from penstock import limits
 from penstock.errors import CallerError
-from penstock.model import Draft, Message, Receipt, Sent
+from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
 
@@ -23,32 +23,40 @@ T = TypeVar("T")
 UNSERVED = object()
 
 
-class Operation:
-    """One request, with the place its result goes to.
+class Operation(Pending[Any]):
+    """One request, and the answer to it that is still to come.
 
     `result` is filled inside the unit and told only after the unit has ended well.
     """
 
-    __slots__ = ("pending", "result")
+    __slots__ = ("result",)
     writes = True
 
     def __init__(self) -> None:
-        self.pending: Pending[Any] = Pending()
+        super().__init__()
         self.result: Any = UNSERVED
+
+    def fail(self, error: Exception) -> None:
+        # Its traceback knows the frames it came through, and they know the operations: a cycle, which would keep
+        # their messages in memory until the garbage collector comes round.
+        self.result = error.with_traceback(None)
 
     def tell(self) -> None:
         """Hand the result over; whoever waits for it goes on in this very call."""
         if isinstance(self.result, Exception):
-            self.pending.reject(self.result)
+            self.reject(self.result)
         else:
-            self.pending.resolve(self.result)
+            self.resolve(self.result)
 
 
 class Send(Operation):
-    __slots__ = ("drafts", "queue")
+    """`create_as` are the settings with which a queue that does not exist comes into being."""
 
-    def __init__(self, queue: str, drafts: Sequence[Draft]) -> None:
+    __slots__ = ("create_as", "drafts", "queue")
+
+    def __init__(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None) -> None:
         super().__init__()
+        self.create_as = create_as
         self.queue = queue
         self.drafts = drafts
 
@@ -56,7 +64,7 @@ class Send(Operation):
 class Claim(Operation):
     """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known."""
 
-    __slots__ = ("due", "hold_ms", "limit", "queue", "timer", "wait_until")
+    __slots__ = ("due", "has_waited", "hold_ms", "limit", "queue", "timer", "wait_until")
 
     def __init__(self, queue: str, limit: int, hold_ms: int | None, wait_until: float) -> None:
         super().__init__()
@@ -66,6 +74,7 @@ class Claim(Operation):
         self.wait_until = wait_until
         self.due: int | None = None
         self.timer: TimerHandle | None = None
+        self.has_waited = False
 
     def tell(self) -> None:
         if self.timer is not None:
@@ -137,7 +146,7 @@ def _serve_work(unit: Unit, operation: Work, now: int) -> None:
     try:
         result = operation.function(unit, now)
     except CallerError as error:
-        operation.result = error
+        operation.fail(error)
         return
     if isinstance(operation, Steps):
         operation.step = result
@@ -150,10 +159,13 @@ def _serve_work(unit: Unit, operation: Work, now: int) -> None:
 def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
     drafts = [draft for send in group for draft in send.drafts]
     try:
+        settings = next((send.create_as for send in group if send.create_as is not None), None)
+        if settings is not None and unit.find_queue(queue) is None:
+            unit.create_queue(queue, settings, now)
         sent: list[Sent] = unit.send(queue, drafts, now)
     except CallerError as error:
         for send in group:
-            send.result = error
+            send.fail(error)
         return
     start = 0
     for send in group:
@@ -176,7 +188,7 @@ def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim
     wanted = 0
     asked = []
     for claim in group:
-        if wanted and wanted + claim.limit > limits.STEP_ROWS:
+        if wanted and wanted + claim.limit > limits.CLAIM_ROWS:
             break  # the others want another unit
         wanted += claim.limit
         asked.append(claim)
@@ -184,7 +196,7 @@ def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim
         claimed = unit.claim(queue, wanted, now, hold_ms)
     except CallerError as error:
         for claim in group:
-            claim.result = error
+            claim.fail(error)
         return
     messages: list[Message] = claimed.messages
     start = 0
@@ -193,8 +205,7 @@ def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim
         start += len(share)
         if share or not claimed.more:
             claim.result = share
-    last = asked[-1]
-    if last.result == [] and last.wait_until:
+    if any(claim.wait_until and claim.result == [] for claim in asked):
         due = unit.next_due(queue, now)
         for claim in asked:
             claim.due = due

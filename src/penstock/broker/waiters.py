@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from penstock.broker.operations import Claim
@@ -12,7 +13,7 @@ class Waiters:
     """Per queue, in the order of arrival."""
 
     def __init__(self) -> None:
-        self._by_queue: dict[str, dict[Claim, None]] = {}
+        self._by_queue: dict[str, OrderedDict[Claim, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -25,13 +26,23 @@ class Waiters:
         return list(self._by_queue)
 
     def add(self, claim: Claim) -> None:
-        self._by_queue.setdefault(claim.queue, {})[claim] = None
+        self._by_queue.setdefault(claim.queue, OrderedDict())[claim] = None
         self._count += 1
+
+    def put_first(self, claims: Sequence[Claim]) -> None:
+        """Give claims that wait, in their order of arrival, back the place they had before they were taken."""
+        for claim in reversed(claims):
+            waiting = self._by_queue.get(claim.queue)
+            if waiting is not None and claim in waiting:  # it may have been called off meanwhile
+                waiting.move_to_end(claim, last=False)
+
+    def has(self, queue: str) -> bool:
+        return queue in self._by_queue
 
     def remove(self, claim: Claim) -> bool:
         """False when it was not waiting any more."""
-        claims = self._by_queue.get(claim.queue, {})
-        if claim not in claims:
+        claims = self._by_queue.get(claim.queue)
+        if claims is None or claim not in claims:
             return False
         del claims[claim]
         self._count -= 1

@@ -196,7 +196,7 @@ class Judge:
             self._room = -1
             return
         if declared > limit and not route.body.cut:
-            self._refuse(request, 413, "the body is too long")
+            self._refuse_length(request, route)
         if expected is not None:
             if expected.strip().lower() != b"100-continue":
                 self._refuse(request, 417, "unknown expectation")
@@ -232,11 +232,14 @@ class Judge:
                 request.body = fitting
             request.cut = True
         else:
-            self._refuse(request, 413, "the body is too long")
+            self._refuse_length(request, self._route)
 
     def _answer_refusal(self, request: Request) -> None:
         self._conclude(request, self._handler)
         raise StopParsingError
+
+    def _refuse_length(self, request: Request, route: Route) -> None:
+        self._refuse(request, 413, f"the body is longer than {route.body.limit} bytes")
 
     def _refuse(self, request: Request, status: int, reason: str) -> None:
         self._give_up(request, status, reason)

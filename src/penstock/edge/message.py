@@ -6,7 +6,7 @@ Nothing here reads or writes a connection, and nothing here decides what is answ
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from penstock.pending import Pending
@@ -18,10 +18,10 @@ class Request:
     `path` and `query` are as they were sent; `params` are the percent-decoded segments that the
     pattern of the route names, in their order. Header names are lower case, and the values of a
     repeated header are joined with a comma. `cut` says that the body was longer than the rule of
-    its route, and that only its beginning is here.
+    its route, and that only its beginning is here. `caller` is whatever the guard of the router puts there.
     """
 
-    __slots__ = ("_query_params", "body", "cut", "headers", "method", "params", "path", "query")
+    __slots__ = ("_query_params", "body", "caller", "cut", "headers", "method", "params", "path", "query")
 
     _query_params: dict[str, str]
 
@@ -42,6 +42,7 @@ class Request:
         self.body = body
         self.params = params
         self.cut = cut
+        self.caller: Any = None
 
     def query_params(self) -> dict[str, str]:
         """The decoded query; of a repeated name the last value, and blank values are kept."""

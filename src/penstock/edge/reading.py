@@ -76,7 +76,7 @@ class Reader(Judge):
             self._route = route
             self._room = room = route.body.limit
             if declared > room and not route.body.cut:
-                self._refuse(request, 413, "the body is too long")
+                self._refuse_length(request, route)
             self.deadline = self._sweep.body_until
         self._phase = BODY
         if b"upgrade" in headers or method == "CONNECT":

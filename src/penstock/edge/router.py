@@ -45,7 +45,7 @@ class Route:
     body: BodyRule = BodyRule(1 << 20)
     head: bool = False
     choose: Callable[[Request], Route] | None = None
-    permission: str | None = None
+    permission: object = None
     refuses: bool = False
 
 

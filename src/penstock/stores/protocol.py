@@ -23,14 +23,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from enum import Enum
 from typing import Protocol
 
 from penstock.model import (
     Claimed,
     Count,
     Draft,
+    Key,
     LedgerRow,
     Message,
+    Move,
     PeekAfter,
     Queue,
     QueuePage,
@@ -39,6 +42,28 @@ from penstock.model import (
     Settings,
     Tally,
 )
+
+
+class Feature(Enum):
+    """What a store may keep beyond queues and messages that are sent, claimed and acked. The value says it in words.
+
+    A verb or a value that a store does not have raises FeatureMissing.
+    """
+
+    SETTINGS = "settings of a queue"
+    ATTRIBUTES = "attributes, delays and deadlines of a message"
+    RECEIPTS = "receipts that know their claim, renewed and released"
+    BARE_IDS = "acks that do not name the queue"
+    DEDUP = "deduplication"
+    REDRIVE = "dead-letter queues"
+    PEEK = "peeking"
+    MOVE = "moves between queues"
+    PURGE = "purging"
+    LEDGER = "the ledger"
+    KEYS = "API keys"
+
+
+ALL_FEATURES = frozenset(Feature)
 
 
 class Unit(Protocol):
@@ -51,8 +76,8 @@ class Unit(Protocol):
     @property
     def stirred(self) -> set[str]:
         """The queues in which this unit has made messages ready by other means than `send`: by a release, a
-        move or a dead letter; and those it has deleted. Whoever waits for one of them should look again.
-        It may name a queue too many, never one too few."""
+        shortened claim, a move or a dead letter; and those it has deleted. Whoever waits for one of them should
+        look again. It may name a queue too many, never one too few."""
 
     # Queues
 
@@ -96,7 +121,8 @@ class Unit(Protocol):
         """Take up to `limit` ready messages, oldest first, until now + `hold_ms`. Raises QueueNotFound.
 
         It stops early, but never before the first message, when their bodies come to `limits.CLAIM_BYTES`.
-        None holds them for the queue's visibility time; 0 hands them out and leaves them ready. Each delivery
+        None holds them for the queue's visibility time; 0 hands them out and leaves them ready (their
+        `ready_at` says now). Each delivery
         adds one to `receives`, and one to `claim`, which never goes back. `policy.judge` decides about every
         message seen: expired and failed ones finish, dead letters move to the dead-letter queue as by `move`,
         and the claim goes on to the next; what it has put into its own queue again, it passes over. In a queue
@@ -167,11 +193,43 @@ class Unit(Protocol):
         None where there is none, or no such queue.
         """
 
+    def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
+        """The queue each message is in, for those that are there. Matches as `ack` does."""
+
+    # Moves that take more than one unit
+
+    def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
+        """Remember that everything now in `source` is to move to `target`. Neither queue need exist yet."""
+
+    def step_move(self, move_id: str, now: int, limit: int) -> Move:
+        """Move up to `limit` messages further, and say how far it is.
+
+        It is complete when a step finds nothing left, or no source; it ends in error when there is no target, and
+        whatever has not moved by then stays where it is. Raises MoveNotFound.
+        """
+
+    def find_move(self, move_id: str) -> Move | None: ...
+
+    def unfinished_moves(self) -> list[str]: ...
+
+    # API keys
+
+    def create_key(self, key: Key) -> None:
+        """Raises KeyExists for a name that was ever used: a revoked name must not come back to life. Raises TooLarge
+        past `limits.KEYS`, revoked ones included."""
+
+    def revoke_key(self, name: str, now: int) -> None:
+        """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
+
+    def list_keys(self) -> list[Key]:
+        """All keys, revoked ones too, in the order of their creation."""
+
     # Housekeeping
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as
-        purged), ready messages past their retention, ledger rows finished before `ledger_before`. Never needed
+        purged), ready messages past their retention, ledger rows finished before `ledger_before`, moves that ended
+        `limits.MOVE_KEPT_MS` ago. Never needed
         for correctness. Done again and again, it frees all that can be freed."""
 
     def ledger(self, after: int, limit: int) -> list[LedgerRow]:
@@ -185,6 +243,10 @@ class Store(Protocol):
     """Opened once per process, used from one thread at a time."""
 
     url: str
+    # A random key, drawn when the store was made: API keys are hashed with it.
+    secret: bytes
+    # A server refuses at its start to serve an API on a store that lacks what the API needs.
+    features: frozenset[Feature]
     # Whether a unit is so short that it may run on the event loop's own thread.
     inline: bool
 

@@ -12,17 +12,19 @@ from random import Random
 from penstock import ids
 from penstock.stores.memory.state import State
 from penstock.stores.memory.unit import MemoryUnit
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import ALL_FEATURES, Unit
 
 __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
     url = "memory://"
+    features = ALL_FEATURES
     inline = True
 
     def __init__(self, random: Random) -> None:
         self._state = State(ids.new_origin(random))
+        self.secret = random.randbytes(32)
 
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:

@@ -10,12 +10,13 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock import ids
-from penstock.model import Draft, LedgerMode, LedgerRow, Outcome, Queue
+from penstock.model import Draft, Key, LedgerMode, LedgerRow, Move, Outcome, Queue
 
 
 class QueueRow(Struct, frozen=True):
@@ -50,6 +51,8 @@ class State:
         self.numbers: dict[str, int] = {}
         self.messages: dict[int, MessageRow] = {}
         self.ledger: list[LedgerRow] = []
+        self.moves: dict[str, Move] = {}
+        self.keys: dict[str, Key] = {}
         self.last_seq = 0
         # By queue number, (ready_at, seq): ready messages first, by age, then the others by when they are due.
         # A deque, because a queue works at the ends: there, `insort` and `del` cost the same at any depth.
@@ -163,6 +166,8 @@ class State:
     def _unrecord(self) -> None:
         self.ledger.pop()
 
-    def replace_ledger(self, rows: list[LedgerRow]) -> None:
-        self._undo.append(partial(setattr, self, "ledger", self.ledger))
-        self.ledger = rows
+    # What is small, or rarely changed, is replaced as a whole.
+
+    def replace(self, name: Literal["ledger", "moves", "keys"], value: object) -> None:
+        self._undo.append(partial(setattr, self, name, getattr(self, name)))
+        setattr(self, name, value)

@@ -27,12 +27,13 @@ from penstock.model import (
     Tally,
 )
 from penstock.policy import Verdict
+from penstock.stores.memory.records import RecordVerbs
 from penstock.stores.memory.state import MessageRow, QueueRow, State
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 
 
-class MemoryUnit:
+class MemoryUnit(RecordVerbs):
     def __init__(self, state: State) -> None:
         self.stirred: set[str] = set()
         self._state = state
@@ -97,7 +98,7 @@ class MemoryUnit:
             if twin is not None:
                 return Sent(self._id(twin), False)
         state.last_seq += 1
-        ready_at = policy.ready_at(settings, draft, now)
+        ready_at = policy.ready_at(settings, draft.delay_ms, now)
         row = MessageRow(state.last_seq, queue.number, now, draft, hashed, key, ready_at)
         state.arrive(row)
         return Sent(self._id(row), True)
@@ -194,7 +195,7 @@ class MemoryUnit:
             last_claimed_at=now,
         )
         self._state.put_message(delivered)
-        return self._message(queue, delivered)
+        return self._message(queue, replace(delivered, ready_at=until or now))
 
     # Receipts
 
@@ -212,6 +213,8 @@ class MemoryUnit:
         for row in matched:
             if row is not None and (shorten or row.ready_at < until):
                 self._state.put_message(replace(row, ready_at=until, receives=max(row.receives, 1)))
+                if shorten:
+                    self.stirred.add(self._state.queues[row.queue].queue.name)
         return [row is not None for row in matched]
 
     def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
@@ -228,6 +231,10 @@ class MemoryUnit:
         for row in claimed:
             self._make_ready(row)
         return len(claimed)
+
+    def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
+        matched = [self._match(receipt) for receipt in receipts]
+        return [None if row is None else self._state.queues[row.queue].queue.name for row in matched]
 
     def _make_ready(self, row: MessageRow) -> None:
         self._state.put_message(replace(row, ready_at=0))
@@ -266,8 +273,8 @@ class MemoryUnit:
         ledger = self._state.ledger
         old = {row.number for row in islice((row for row in ledger if row.finished_at < ledger_before), limit - freed)}
         if old:
-            self._state.replace_ledger([row for row in ledger if row.number not in old])
-        return freed + len(old)
+            self._state.replace("ledger", [row for row in ledger if row.number not in old])
+        return freed + len(old) + self.sweep_moves(now)
 
     # Views
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock import ids, policy
+from penstock import policy
+from penstock.ids import make_id, make_ids
 from penstock.model import Dedup, Draft, Outcome, Queue, Sent
 from penstock.stores.sql.session import LISTED, Session, attributes_text, listed
 
@@ -22,28 +23,32 @@ class ArrivalVerbs:
         found = session.queue(queue)
         if found.settings.dedup is Dedup.SEND:
             return self._send_once(found, drafts, now)
-        number, settings, origin = found.number, found.settings, session.origin
-        rows, sent = [], []
-        for seq, draft in zip(session.next_seqs(len(drafts)), drafts, strict=True):
-            hashed = policy.body_hash(draft.body)
-            rows.append(
+        number, settings = found.number, found.settings
+        seqs = session.next_seqs(len(drafts))
+        # Most drafts ask for nothing special: what holds for the whole queue is worked out once.
+        ready_at = policy.ready_at(settings, None, now)
+        keyed = settings.dedup is not Dedup.OFF
+        hashes = [policy.body_hash(draft.body) for draft in drafts]
+        session.engine.many(
+            _INSERT,
+            [
                 (
                     seq,
                     number,
-                    policy.ready_at(settings, draft, now),
+                    ready_at if draft.delay_ms is None else policy.ready_at(settings, draft.delay_ms, now),
                     now,
                     draft.deadline_at,
                     draft.content_type,
-                    attributes_text(draft.attributes),
-                    policy.dedup_key(settings, draft, hashed),
+                    attributes_text(draft.attributes) if draft.attributes else None,
+                    policy.dedup_key(settings, draft, hashed) if keyed else None,
                     hashed,
                     draft.body,
                 )
-            )
-            sent.append(Sent(ids.make_id(origin, now, seq), True))
-        session.engine.many(_INSERT, rows)
-        session.arrived(number, len(rows))
-        return sent
+                for seq, draft, hashed in zip(seqs, drafts, hashes, strict=True)
+            ],
+        )
+        session.arrived(number, len(seqs))
+        return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
 
     def _send_once(self, queue: Queue, drafts: Sequence[Draft], now: int) -> list[Sent]:
         """One draft at a time: each may be the twin of the one before."""
@@ -57,7 +62,7 @@ class ArrivalVerbs:
                 sent.append(Sent(twin, False))
                 continue
             [seq] = session.next_seqs(1)
-            ready_at = policy.ready_at(settings, draft, now)
+            ready_at = policy.ready_at(settings, draft.delay_ms, now)
             attributes = attributes_text(draft.attributes)
             session.engine.run(
                 _INSERT,
@@ -75,7 +80,7 @@ class ArrivalVerbs:
                 ),
             )
             session.arrived(number, 1)
-            sent.append(Sent(ids.make_id(session.origin, now, seq), True))
+            sent.append(Sent(make_id(session.origin, now, seq), True))
         return sent
 
     def _twin(self, queue: Queue, key: bytes | None, now: int) -> str | None:
@@ -92,7 +97,7 @@ class ArrivalVerbs:
         )
         for seq, sent_at in twins:
             if not policy.is_expired(queue.settings, now, sent_at):
-                return ids.make_id(self.session.origin, sent_at, seq)
+                return make_id(self.session.origin, sent_at, seq)
             engine.run("UPDATE message SET dedup_key = NULL WHERE seq = ?", (seq,))
         return None
 
@@ -101,11 +106,18 @@ class ArrivalVerbs:
         here, there = session.queue(source), session.queue(target)
         if here.number == there.number:
             return 0  # else whoever moves until nothing is left would never end
+        # Ready ones by themselves: what was sent after the start may be a million, and is never looked at.
         rows = session.engine.rows(
-            """SELECT seq FROM message WHERE queue = ? AND seq <= ? AND (ready_at <= ? OR receives = 0)
-               ORDER BY ready_at, seq LIMIT ?""",
-            (here.number, through, now, limit),
+            "SELECT seq FROM message WHERE queue = ? AND ready_at = 0 AND seq <= ? ORDER BY seq LIMIT ?",
+            (here.number, through, limit),
         )
+        if len(rows) < limit:
+            rows += session.engine.rows(
+                """SELECT seq FROM message
+                   WHERE queue = ? AND ready_at > 0 AND seq <= ? AND (ready_at <= ? OR receives = 0)
+                   ORDER BY ready_at, seq LIMIT ?""",
+                (here.number, through, now, limit - len(rows)),
+            )
         seqs = [seq for (seq,) in rows]
         self.carry_over(here, there, seqs, Outcome.MOVED, now)
         return len(seqs)

@@ -45,6 +45,8 @@ class ClaimVerbs(ArrivalVerbs):
     def _judge(self, queue: Queue, rows: list[Row], now: int) -> list[Row]:
         """The rows to deliver; all others leave the queue here."""
         settings = queue.settings
+        if settings.dedup is not Dedup.CLAIM and self._are_all_delivered(queue, rows, now):
+            return rows
         judged = [(row, self._verdict(queue, row, now)) for row in rows]
         if settings.dedup is Dedup.CLAIM:
             # Only what is handed out takes its twins along: a message that has expired must not.
@@ -80,6 +82,14 @@ class ClaimVerbs(ArrivalVerbs):
         return int(dead[-1][0]) if dead else after
 
     @staticmethod
+    def _are_all_delivered(queue: Queue, rows: list[Row], now: int) -> bool:
+        """The usual case, told by the oldest: nothing is expired, nothing has a deadline or was received too often."""
+        oldest = min([row[4] for row in rows], default=now)
+        most = max([row[6] for row in rows], default=0)
+        deadlines = [row for row in rows if row[8] is not None]
+        return not deadlines and policy.judge(queue.settings, now, oldest, most, None) is Verdict.DELIVER
+
+    @staticmethod
     def _verdict(queue: Queue, row: Row, now: int) -> Verdict:
         return policy.judge(queue.settings, now, row[4], row[6], row[8])
 
@@ -102,7 +112,7 @@ class ClaimVerbs(ArrivalVerbs):
                 content_type,
                 attributes and decode_attributes(attributes),
                 sent_at,
-                until,
+                until or now,
                 receives + 1,
                 claim + 1,
                 deadline_at,
@@ -116,10 +126,11 @@ class ClaimVerbs(ArrivalVerbs):
         Its twins are found by their key, wherever in the queue they are. A message that was handed out before
         keeps to itself: its holder may be working on it, and a later twin may carry news.
         """
+        # The plus sign keeps the planner from walking all ready messages for each twin: their key is what finds them.
         twins = self.session.engine.rows(
             f"""SELECT DISTINCT t.seq FROM message AS m JOIN message AS t
                     ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
-                WHERE m.seq IN {LISTED} AND m.receives = 0 AND t.receives = 0 AND t.ready_at = 0""",
+                WHERE m.seq IN {LISTED} AND m.receives = 0 AND t.receives = 0 AND +t.ready_at = 0""",
             (listed(seqs),),
         )
         collapsed = [seq for (seq,) in twins]

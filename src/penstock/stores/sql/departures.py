@@ -26,7 +26,11 @@ class DepartureVerbs:
         freed = self._sweep_deleted_queues(now, limit)
         self._promote_due(now)
         freed += self._sweep_expired(now, limit - freed)
-        return freed + self._sweep_ledger(ledger_before, limit - freed)
+        freed += self._sweep_ledger(ledger_before, limit - freed)
+        return freed + self._sweep_moves(now)
+
+    def _sweep_moves(self, now: int) -> int:
+        return self.session.engine.run("DELETE FROM move WHERE finished_at < ?", (now - limits.MOVE_KEPT_MS,))
 
     def _sweep_deleted_queues(self, now: int, limit: int) -> int:
         """A deleted queue still holds messages as long as its tally says so."""

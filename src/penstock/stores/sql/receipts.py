@@ -13,16 +13,17 @@ class ReceiptVerbs:
     session: Session
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
-        matched = self._match(receipts)
-        by_queue: dict[int, dict[int, None]] = {}
+        by_queue: dict[int, list[int]] = {}
+        finished: set[int] = set()
         results = []
-        for match in matched:
-            seqs = by_queue.setdefault(match[1], {}) if match else {}
-            results.append(match is not None and match[0] not in seqs)
-            if match:
-                seqs[match[0]] = None
+        for match in self._match(receipts):
+            first = match is not None and match[0] not in finished
+            results.append(first)
+            if match is not None and first:
+                finished.add(match[0])
+                by_queue.setdefault(match[1], []).append(match[0])
         for queue, seqs in by_queue.items():
-            self.session.finish(queue, list(seqs), Outcome.PROCESSED, now)
+            self.session.finish(queue, seqs, Outcome.PROCESSED, now)
         return results
 
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
@@ -32,6 +33,8 @@ class ReceiptVerbs:
                 WHERE seq IN {LISTED} AND (? OR ready_at < ?)""",
             (until, listed(match[0] for match in matched if match), int(shorten), until),
         )
+        if shorten:
+            self.session.stirred.update(match[2] for match in matched if match)
         return [match is not None for match in matched]
 
     def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
@@ -56,6 +59,9 @@ class ReceiptVerbs:
         self.session.stirred.add(queue)
         return len(rows)
 
+    def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
+        return [match and match[2] for match in self._match(receipts)]
+
     def _match(self, receipts: Sequence[Receipt]) -> list[tuple[int, int, str] | None]:
         """The sequence number, queue and queue's name of each message a receipt still stands for."""
         seqs = [ids.seq_of(receipt.id) for receipt in receipts]
@@ -65,13 +71,19 @@ class ReceiptVerbs:
                 WHERE m.seq IN {LISTED} AND q.deleted_at IS NULL""",
             (listed(seq for seq in seqs if seq is not None),),
         )
-        origin = self.session.origin
-        found = {
-            ids.make_id(origin, sent_at, seq): (seq, queue, claim, name) for seq, queue, sent_at, claim, name in rows
-        }
+        found = {row[0]: row for row in rows}
+        origin, make_id = self.session.origin, ids.make_id
         matched: list[tuple[int, int, str] | None] = []
-        for receipt in receipts:
-            seq, queue, claim, name = found.get(receipt.id) or found.get(receipt.id.lower()) or (0, 0, 0, "")
-            fits = seq and receipt.claim in (None, claim) and receipt.queue in (None, name)
+        for receipt, number in zip(receipts, seqs, strict=True):
+            row = found.get(number)
+            if row is None:
+                matched.append(None)
+                continue
+            seq, queue, sent_at, claim, name = row
+            fits = (
+                make_id(origin, sent_at, seq) in (receipt.id, receipt.id.lower())
+                and receipt.claim in (None, claim)
+                and receipt.queue in (None, name)
+            )
             matched.append((seq, queue, name) if fits else None)
         return matched

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import SystemRandom
+from secrets import token_bytes
 
 import apsw
 
@@ -31,7 +32,7 @@ from penstock.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from penstock.stores.protocol import Store, Unit
+from penstock.stores.protocol import ALL_FEATURES, Store, Unit
 from penstock.stores.sql import migrations
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import Cache, Session
@@ -47,10 +48,16 @@ _PAGE_BYTES = 4096
 _HEADER_BYTES = 108
 # A longer WAL makes checkpoints rarer, and each of them longer. 4,000 pages are 16 MB.
 _CHECKPOINT_PAGES = 4_000
+# A page in the WAL has a header of its own.
+_LOG_PAGE_BYTES = _PAGE_BYTES + 24
+# Whoever writes this often is here to stay.
+_UNITS_BEFORE_LENGTHENING = 64
 # Kept free for claims and acks: sends stop before the device is full.
 _RESERVE_BYTES = 32 * 1024 * 1024
 _RESERVE_SHARE = 8
 _BUSY_NAP_S = 0.0005
+# A server starts beside others that are at work, and nothing waits for it yet.
+_OPENING_PATIENCE_S = 10.0
 
 
 def open_sqlite(url: str, path: str, patience_ms: int) -> Store:
@@ -113,6 +120,7 @@ def translated(error: apsw.Error) -> PenstockError:
 
 
 class SqliteStore:
+    features = ALL_FEATURES
     inline = True
 
     def __init__(self, url: str, path: Path, patience_ms: int = 10_000) -> None:
@@ -123,12 +131,13 @@ class SqliteStore:
         self.url = url
         # Absolute, because SQLite keeps a file called ":memory:" nowhere.
         self.path = path = path.absolute()
-        self._patience_s = patience_ms / 1000
+        self._patience_s = max(_OPENING_PATIENCE_S, patience_ms / 1000)
         self._broken = False
         self._reserve = 0
         refuse_foreign(path)
         make_folder(path.parent)
         self._open()
+        self._patience_s = patience_ms / 1000
 
     def _open(self) -> None:
         """While others open a new file too, SQLite calls it busy without asking the busy handler first."""
@@ -153,11 +162,12 @@ class SqliteStore:
             self._waiting_since = 0.0
             self._engine = ApswEngine(self._connection)
             self._cache = Cache()
+            self._write_units = 0
             stat = os.statvfs(self.path.parent)
             self._reserve = min(_RESERVE_BYTES, stat.f_blocks * stat.f_frsize // _RESERVE_SHARE)
             self._configure()
             self._migrate()
-            [(self._origin,)] = self._engine.rows("SELECT origin FROM store")
+            [(self._origin, self.secret)] = self._engine.rows("SELECT origin, secret FROM store")
             self._seen_version = self._cached_version = self._data_version()
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except apsw.Error as error:
@@ -177,8 +187,9 @@ class SqliteStore:
         execute("PRAGMA cache_size = -16384")
         # The WAL must always fit into the reserve once more, as pages of the database: else a full device
         # could never be checkpointed.
-        execute(f"PRAGMA wal_autocheckpoint = {min(_CHECKPOINT_PAGES, self._reserve // 2 // _PAGE_BYTES)}")
-        execute(f"PRAGMA journal_size_limit = {_CHECKPOINT_PAGES * _PAGE_BYTES}")
+        self._log_pages = min(_CHECKPOINT_PAGES, self._reserve // 2 // _PAGE_BYTES)
+        execute(f"PRAGMA wal_autocheckpoint = {self._log_pages}")
+        execute(f"PRAGMA journal_size_limit = {self._log_pages * _LOG_PAGE_BYTES}")
 
     def _migrate(self) -> None:
         """In one transaction, so that a crash leaves the old schema or the new one."""
@@ -189,7 +200,7 @@ class SqliteStore:
             for script in scripts:
                 self._connection.execute(script)
             if version == 0:
-                self._engine.run("INSERT INTO store VALUES (?)", (ids.new_origin(SystemRandom()),))
+                self._engine.run("INSERT INTO store VALUES (?, ?)", (ids.new_origin(SystemRandom()), token_bytes(32)))
                 self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             if scripts:
                 self._connection.execute(f"PRAGMA user_version = {version + len(scripts)}")
@@ -213,6 +224,10 @@ class SqliteStore:
             session = Session(self._engine, self._origin, self._cache)
             yield SqlUnit(session)
             session.flush()
+            if write:
+                self._write_units += 1
+                if self._write_units == _UNITS_BEFORE_LENGTHENING:
+                    self._lengthen_log()
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -230,6 +245,19 @@ class SqliteStore:
             # second sync of the same descriptor would say nothing about it.
             self._broken = True
             raise
+
+    def _lengthen_log(self) -> None:
+        """Give the WAL its full length at once, while we hold the write lock.
+
+        A sync that also has to record a new file length takes twice as long as one of blocks that are already there.
+        SQLite trusts only frames whose checksums continue the chain, so zeros behind the last one mean nothing to it;
+        it leaves such a tail itself whenever it starts the WAL over.
+        """
+        with suppress(OSError), Path(f"{self.path}-wal").open("r+b", buffering=0) as log_file:
+            length = log_file.seek(0, os.SEEK_END)
+            while length < self._log_pages * _LOG_PAGE_BYTES:
+                length += log_file.write(bytes(min(1 << 20, self._log_pages * _LOG_PAGE_BYTES - length)))
+            os.fsync(log_file.fileno())
 
     def _begin(self, begin: str) -> None:
         self._waiting_since = 0.0

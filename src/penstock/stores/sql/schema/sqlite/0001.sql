@@ -2,7 +2,8 @@
 
 -- One row.
 CREATE TABLE store (
-    origin TEXT NOT NULL
+    origin TEXT NOT NULL,
+    secret BLOB NOT NULL
 ) STRICT;
 
 -- What ever arrived in a queue and what has left it: a count costs one row, at any depth. Queue 0 is the store as a
@@ -70,4 +71,27 @@ CREATE TABLE ledger (
     body_hash BLOB NOT NULL,
     content_type TEXT,
     body BLOB
+) STRICT;
+
+-- A move is stepped in the transaction that moves its messages: killed at any point, it goes on where it was.
+CREATE TABLE move (
+    id TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    through INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    moved INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    error TEXT,
+    finished_at INTEGER
+) STRICT;
+CREATE INDEX move_unfinished ON move (started_at) WHERE finished_at IS NULL;
+
+CREATE TABLE api_key (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    digest BLOB NOT NULL UNIQUE,
+    rules TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
 ) STRICT;

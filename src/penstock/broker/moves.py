@@ -1,0 +1,101 @@
+"""Moves of whole queues: in the background, in steps, and across restarts.
+
+How far a move is stands in the store, written by the very unit that moved the messages. So a step may be lost or done
+by another process at any time: the next one finds what is left. Two processes that step the same move share the work,
+and each looks again and again for moves that nobody carries on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from penstock import limits
+from penstock.errors import FeatureMissing, MoveConflict, MoveNotFound
+from penstock.model import Move, MoveStatus, Settings
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 1.0
+
+
+class Moves:
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._under_way: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping = False
+
+    def start(self, source: str, target: str, create_as: Settings) -> Pending[Move]:
+        def start(unit: Unit, now: int) -> Move:
+            refuse_conflict(unit, source, target)
+            if unit.find_queue(target) is None:
+                unit.create_queue(target, create_as, now)
+            return unit.start_move(str(uuid4()), source, target, now)
+
+        def started(move: Move) -> Move:
+            self._carry_on(move.id)
+            return move
+
+        return self._broker.work(start).then(started)
+
+    def resume(self) -> None:
+        """Go on with what an earlier process, or one that has died, has left unfinished."""
+
+        def resume(moves: list[str]) -> None:
+            for move_id in moves:
+                self._carry_on(move_id)
+            self._look_later()
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, FeatureMissing):
+                return  # such a store never has any
+            if not self._stopping:
+                log.warning("unfinished moves cannot be read yet: %s", error)
+            self._look_later()
+
+        self._broker.work(lambda unit, _now: unit.unfinished_moves(), writes=False).listen(resume, failed)
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look_later(self) -> None:
+        if not self._stopping:
+            self._timer = self._loop.call_later(_LOOK_S, self.resume)
+
+    def _carry_on(self, move_id: str) -> None:
+        if move_id not in self._under_way and not self._stopping:
+            self._under_way.add(move_id)
+            self._step(move_id)
+
+    def _step(self, move_id: str) -> None:
+        def stepped(move: Move) -> None:
+            if move.status is MoveStatus.IN_PROGRESS and not self._stopping:
+                self._step(move_id)
+            else:
+                self._under_way.discard(move_id)
+
+        def failed(error: Exception) -> None:
+            """The next look finds it again. At a stop the store may already be closed: the next start goes on."""
+            self._under_way.discard(move_id)
+            if not isinstance(error, MoveNotFound) and not self._stopping:
+                log.warning("the move %s goes on later: %s", move_id, error)
+
+        self._broker.work(lambda unit, now: unit.step_move(move_id, now, limits.STEP_ROWS)).listen(stepped, failed)
+
+
+def refuse_conflict(unit: Unit, source: str, target: str) -> None:
+    """One move of a queue at a time. Two in a ring would carry the same messages round for ever."""
+    for move in map(unit.find_move, unit.unfinished_moves()):
+        if move is not None and (source in (move.source, move.target) or target == move.source):
+            raise MoveConflict(source, target)

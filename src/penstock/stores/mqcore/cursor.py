@@ -1,0 +1,99 @@
+"""Which message of a queue is next.
+
+Listing a folder costs as much as it holds, so a reader lists once and walks on; what its own process adds, it is told.
+It lists again when it runs dry, and while others change the folder as often as that stays a small part of its time: so
+messages that another process has redelivered find their place among the older ones, and none is overlooked for long.
+
+Without peers the oldest name is next. With n peers, one stretch of the first n + 1 is taken at random, each as long as
+what is wanted now: for a single fetch that is one of the first n + 1 messages. Whoever loses a race for a name leaves
+the rest of that stretch to the winner, who is walking along it, and looks elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from bisect import insort
+from random import Random
+
+from penstock.stores.mqcore.freshness import Freshness
+from penstock.stores.mqcore.paths import is_id
+
+# A folder that others change is listed again when this many times the cost of a listing has passed.
+_PATIENCE = 20
+_SHORTEST_S = 0.05
+
+
+class Cursor:
+    def __init__(self, descriptor: int, peers: int, random: Random) -> None:
+        self._descriptor = descriptor
+        self._peers = peers
+        self._random = random
+        self._freshness = Freshness()
+        # Ascending; those before `_next` are gone.
+        self._names: list[str] = []
+        self._next = 0
+        self._stretch: list[str] = []
+        self._listed_mtime = -1
+        self._list_again_at = 0.0
+
+    def refresh(self) -> None:
+        """Before a claim: list again where others have changed the folder and it has been a while."""
+        if time.monotonic() >= self._list_again_at and self._mtime() != self._listed_mtime:
+            self._list()
+
+    def take(self, wanted: int) -> str | None:
+        """The next name to try, or None when there is none left. `wanted` is how many the caller would still take."""
+        if self._stretch:
+            return self._stretch.pop()
+        if self._next >= len(self._names) and not self._look_again():
+            return None
+        if self._peers:
+            self._take_stretch(max(1, wanted))
+            return self._stretch.pop()
+        name = self._names[self._next]
+        self._next += 1
+        return name
+
+    def lost(self) -> None:
+        """Somebody else was faster with the name taken last."""
+        self._stretch.clear()
+
+    def add(self, name: str) -> None:
+        """A message that this process has put into the queue."""
+        if self._next >= len(self._names):
+            self._names, self._next = [name], 0
+        elif name > self._names[-1]:
+            self._names.append(name)
+        else:
+            insort(self._names, name, lo=self._next)
+
+    def _take_stretch(self, length: int) -> None:
+        waiting = len(self._names) - self._next
+        stretches = min(self._peers + 1, -(-waiting // length))
+        start = self._next + length * self._random.randrange(stretches)
+        self._stretch = self._names[start : start + length][::-1]
+        if start == self._next:
+            self._next += len(self._stretch)
+        else:
+            del self._names[start : start + length]
+
+    def _look_again(self) -> bool:
+        if self._freshness.is_stale(self._mtime(), time.monotonic()):
+            self._list()
+        return self._next < len(self._names)
+
+    def _list(self) -> None:
+        began = time.monotonic()
+        # Before the listing, so that a change during it is seen as one.
+        self._listed_mtime = self._mtime()
+        self._freshness.is_stale(self._listed_mtime, began)
+        self._names = sorted(filter(is_id, os.listdir(self._descriptor)))
+        self._next = 0
+        self._stretch.clear()
+        self._freshness.listed(began)
+        ended = time.monotonic()
+        self._list_again_at = ended + max(_SHORTEST_S, _PATIENCE * (ended - began))
+
+    def _mtime(self) -> int:
+        return os.fstat(self._descriptor).st_mtime_ns

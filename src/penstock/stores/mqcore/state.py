@@ -1,0 +1,32 @@
+"""What the units of one process share: the ids they give out, the mover they work with, and their books."""
+
+from __future__ import annotations
+
+from random import Random
+
+from penstock import ids
+from penstock.stores.mqcore.mover import Mover
+from penstock.stores.mqcore.reaper import Reaper
+
+_START_BITS = 46
+
+
+class State:
+    """Without a mover and a reaper, programs of their own redeliver and destroy."""
+
+    def __init__(self, random: Random, mover: Mover | None, reaper: Reaper | None) -> None:
+        self.mover = mover
+        self.reaper = reaper
+        self.claimed = 0
+        # Renames in which somebody else was faster.
+        self.lost = 0
+        self._origin = ids.new_origin(random)
+        self._last_ms = 0
+        # Nobody hands out numbers for all processes, so each begins somewhere else: no two make the same id.
+        self._seq = random.getrandbits(_START_BITS)
+
+    def next_id(self, now: int) -> str:
+        """Ids of one process rise, also when the clock is set back: the order of the names is the order of age."""
+        self._last_ms = max(self._last_ms, now)
+        self._seq += 1
+        return ids.make_id(self._origin, self._last_ms, self._seq)

@@ -1,0 +1,112 @@
+"""A broker on an event loop, over a real store, without HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+import uvloop
+
+from penstock.broker import Broker
+from penstock.model import Draft, Message, Receipt, Settings
+from penstock.pending import Pending
+from penstock.stores import MemoryStore, Store, open_store
+from tests.broker.loops import JumpingLoop
+from tests.broker.stores import RecordedStore
+
+T = TypeVar("T")
+
+LEDGER_RETENTION_MS = 60_000
+_EPOCH = 1_700_000_000_000
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _folder: MemoryStore(Random(7)),
+    "sqlite": lambda folder: open_store(f"sqlite:///{folder}/penstock.db"),
+}
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Tests about time choose the loop that jumps: `pytest.mark.asyncio(loop_factories=["jumping"])`."""
+    return {"jumping": JumpingLoop, "uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordedStore]:
+    recorded = RecordedStore(STORES[request.param](tmp_path))
+    yield recorded
+    recorded.close()
+
+
+@pytest.fixture
+async def bench(store: RecordedStore) -> Bench:
+    return await Bench(store).create("q")
+
+
+def result(pending: Pending[T]) -> asyncio.Future[T]:
+    """A future of what a caller is told."""
+    future = asyncio.get_running_loop().create_future()
+    pending.listen(future.set_result, future.set_exception)
+    return future
+
+
+async def results(*pendings: Pending[Any]) -> list[Any]:
+    """What each caller is told; errors as values."""
+    return await asyncio.gather(*map(result, pendings), return_exceptions=True)
+
+
+def receipt(message: Message) -> Receipt:
+    return Receipt(message.id, message.claim, message.queue)
+
+
+def bodies(messages: list[Message]) -> list[bytes]:
+    return [message.body for message in messages]
+
+
+class Bench:
+    """A broker, its store, and short words for what tests do all the time, on the queue "q"."""
+
+    def __init__(self, store: RecordedStore) -> None:
+        self.store = store
+        self.loop = asyncio.get_running_loop()
+        self.broker = Broker(store, self.now, self.loop, LEDGER_RETENTION_MS)
+
+    def now(self) -> int:
+        return _EPOCH + round(self.loop.time() * 1000)
+
+    async def create(self, name: str, **settings: Any) -> Bench:
+        await result(self.broker.work(lambda unit, now: unit.create_queue(name, Settings(**settings), now)))
+        self.forget()
+        return self
+
+    def forget(self) -> None:
+        """Begin the record of units anew."""
+        self.store.units.clear()
+
+    def send(self, *sent: bytes, to: str = "q", delay_ms: int | None = None) -> Pending[Any]:
+        return self.broker.send(to, [Draft(body, delay_ms=delay_ms) for body in sent])
+
+    async def fill(self, *sent: bytes, to: str = "q", delay_ms: int | None = None) -> None:
+        await result(self.send(*sent, to=to, delay_ms=delay_ms))
+        self.forget()
+
+    def waiting(self, limit: int = 1, hold_ms: int | None = None, wait_ms: int = 20_000) -> asyncio.Future[Any]:
+        return result(self.broker.claim("q", limit, hold_ms, wait_ms))
+
+    async def turn(self) -> None:
+        """Until everything that was asked for by now has been through the store."""
+        await result(self.broker.work(lambda _unit, _now: None, writes=False))
+
+    async def count(self, queue: str = "q") -> int:
+        return (await result(self.broker.work(lambda unit, now: unit.count(queue, now, 100_000), False))).total
+
+    async def seen(self, queue: str = "q") -> list[bytes]:
+        return bodies(await result(self.broker.work(lambda unit, _now: unit.peek(queue, 10_000), False)))
+
+    async def ledger(self) -> list[Any]:
+        return await result(self.broker.work(lambda unit, _now: unit.ledger(0, 100_000), False))

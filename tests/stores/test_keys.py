@@ -1,0 +1,82 @@
+"""API keys as a store keeps them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from penstock import limits
+from penstock.errors import KeyExists, KeyNotFound, TooLarge
+from penstock.model import Key
+
+pytestmark = pytest.mark.needs("keys")
+
+
+class Lost(Exception):
+    pass
+
+
+def test_a_new_store_has_no_keys_and_a_secret_of_its_own(store, other_store, verbs):
+    assert verbs.list_keys() == []
+    assert len(store.secret) >= 32
+    assert store.secret != other_store.secret
+
+
+def test_create_and_list_in_the_order_of_creation(verbs):
+    rules = ("queue|post|orders-*", "queue|poll|*")
+    second = verbs.create_key("b", b"\x00\xff", rules)
+    verbs.now += 1
+    first = verbs.create_key("a", b"2")
+    assert verbs.list_keys() == [second, first]
+    assert verbs.list_keys()[0] == Key("b", b"\x00\xff", rules, 1_000_000)
+
+
+def test_a_name_is_used_once(verbs):
+    first = verbs.create_key("k", b"1")
+    with pytest.raises(KeyExists):
+        verbs.create_key("k", b"2")
+    verbs.revoke_key("k")
+    with pytest.raises(KeyExists):
+        verbs.create_key("k", b"3")
+    assert [key.digest for key in verbs.list_keys()] == [first.digest]
+
+
+def test_names_are_compared_letter_by_letter(verbs):
+    verbs.create_key("k", b"1")
+    verbs.create_key("K", b"2")
+    verbs.revoke_key("K")
+    assert [key.revoked_at for key in verbs.list_keys()] == [None, verbs.now]
+
+
+def test_revoke_once_and_for_all(verbs):
+    verbs.create_key("k", b"1")
+    verbs.create_key("other", b"2")
+    verbs.now += 5
+    verbs.revoke_key("k")
+    verbs.now += 5
+    verbs.revoke_key("k")
+    assert [(key.name, key.revoked_at) for key in verbs.list_keys()] == [("k", verbs.now - 5), ("other", None)]
+
+
+def test_an_unknown_name(verbs):
+    with pytest.raises(KeyNotFound):
+        verbs.revoke_key("nobody")
+
+
+def test_the_most_there_can_be_revoked_ones_included(verbs, monkeypatch):
+    monkeypatch.setattr(limits, "KEYS", 2)
+    verbs.create_key("a", b"1")
+    verbs.create_key("b", b"2")
+    verbs.revoke_key("a")
+    with pytest.raises(TooLarge, match="at most 2"):
+        verbs.create_key("c", b"3")
+
+
+def test_a_lost_unit_leaves_the_keys_as_they_were(verbs):
+    kept = verbs.create_key("a", b"1")
+    with suppress(Lost), verbs.unit() as unit:
+        unit.create_key(Key("b", b"2", ("queue|*|*",), verbs.now))
+        unit.revoke_key("a", verbs.now)
+        raise Lost
+    assert verbs.list_keys() == [kept]

@@ -1,0 +1,254 @@
+"""Results that are still to come."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.pending import Pending, gather
+
+
+class Told:
+    """A listener that keeps what it was told."""
+
+    def __init__(self, pending: Pending) -> None:
+        self.values: list[object] = []
+        self.errors: list[Exception] = []
+        pending.listen(self.values.append, self.errors.append)
+
+
+def test_a_listener_is_told_in_the_stack_of_whoever_resolves() -> None:
+    pending: Pending[int] = Pending()
+    told = Told(pending)
+    assert told.values == []
+    pending.resolve(1)
+    assert (told.values, told.errors) == ([1], [])
+
+
+def test_who_listens_late_is_told_at_once() -> None:
+    pending: Pending[int] = Pending()
+    pending.resolve(1)
+    assert Told(pending).values == [1]
+    error = ValueError()
+    rejected: Pending[int] = Pending()
+    rejected.reject(error)
+    assert Told(rejected).errors == [error]
+
+
+@pytest.mark.parametrize("value", [None, False, 0, "", [], ValueError("as a value")], ids=repr)
+def test_any_value_is_a_value(value: object) -> None:
+    early, late = Pending(), Pending()
+    told = Told(early)
+    early.resolve(value)
+    late.resolve(value)
+    for listener in (told, Told(late)):
+        assert listener.errors == []
+        assert len(listener.values) == 1
+        assert listener.values[0] is value
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_then_transforms_a_value(late: bool) -> None:
+    pending: Pending[int] = Pending()
+    if late:
+        pending.resolve(2)
+    told = Told(pending.then(lambda value: value + 1).then(str))
+    if not late:
+        pending.resolve(2)
+    assert told.values == ["3"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_error_passes_by_transforms_until_somebody_recovers(late: bool) -> None:
+    pending: Pending[int] = Pending()
+    if late:
+        pending.reject(ValueError("lost"))
+    told = Told(pending.then(pytest.fail).then(pytest.fail, str).then(str.upper))
+    if not late:
+        pending.reject(ValueError("lost"))
+    assert (told.values, told.errors) == (["LOST"], [])
+
+
+def test_recover_is_not_asked_about_a_value() -> None:
+    pending: Pending[int] = Pending()
+    told = Told(pending.then(lambda value: value, pytest.fail))
+    pending.resolve(1)
+    assert told.values == [1]
+
+
+def test_what_a_transform_or_a_recovery_raises_is_passed_on() -> None:
+    raised = KeyError("raised")
+
+    def fail(_value: object) -> int:
+        raise raised
+
+    pending, rejected = Pending(), Pending()
+    told = Told(pending.then(fail)), Told(rejected.then(int, fail))
+    pending.resolve(1)
+    rejected.reject(ValueError())
+    assert [listener.errors for listener in told] == [[raised], [raised]]
+
+
+@given(st.lists(st.sampled_from(["value", "raise", "recover"]), max_size=8), st.booleans(), st.integers(0, 8))
+def test_a_chain_is_the_same_whenever_it_is_resolved(steps: list[str], good: bool, resolved_after: int) -> None:
+    """Against what the same steps do with plain calls."""
+    pending: Pending[int] = Pending()
+
+    def resolve() -> None:
+        if good:
+            pending.resolve(0)
+        else:
+            pending.reject(ValueError("0"))
+
+    following: Pending[int] = pending
+    expected: int | str = 0 if good else "0"
+    for number, step in enumerate(steps, 1):
+        if number == resolved_after:
+            resolve()
+        if step == "raise":
+            following = following.then(lambda _value, number=number: _raise(number))
+            expected = str(number) if isinstance(expected, int) else expected
+        elif step == "recover":
+            following = following.then(lambda value: value, lambda error: int(str(error)) + 100)
+            expected = int(expected) + 100 if isinstance(expected, str) else expected
+        else:
+            following = following.then(lambda value: value + 1)
+            expected = expected + 1 if isinstance(expected, int) else expected
+    told = Told(following)
+    if not 0 < resolved_after <= len(steps):
+        assert (told.values, told.errors) == ([], [])
+        resolve()
+    outcome = told.values + [str(error) for error in told.errors]
+    assert outcome == [expected]
+
+
+def _raise(number: int) -> int:
+    raise ValueError(str(number))
+
+
+# Calling off
+
+
+def test_what_nobody_can_call_off_is_not_called_off() -> None:
+    assert Pending().cancel() is False
+
+
+@pytest.mark.parametrize("possible", [True, False])
+def test_cancel_asks_whoever_can_call_the_work_off(possible: bool) -> None:
+    pending: Pending[int] = Pending()
+    pending.on_cancel = lambda: possible
+    assert pending.cancel() is possible
+    assert pending.then(str).then(str).cancel() is possible
+
+
+def test_what_is_done_cannot_be_called_off() -> None:
+    resolved, rejected = Pending(), Pending()
+    for pending in (resolved, rejected):
+        pending.on_cancel = pytest.fail
+    following = resolved.then(str), rejected.then(str)
+    resolved.resolve(1)
+    rejected.reject(ValueError())
+    assert not any(pending.cancel() for pending in (resolved, rejected, *following))
+
+
+def test_on_cancel_may_be_set_after_somebody_follows() -> None:
+    pending: Pending[int] = Pending()
+    following = pending.then(str)
+    pending.on_cancel = lambda: True
+    assert following.cancel() is True
+
+
+# Memory
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class Marker:
+    """Something that can be watched while it dies."""
+
+
+@pytest.mark.parametrize("good", [True, False])
+@pytest.mark.parametrize("late", [True, False])
+def test_what_is_done_leaves_nothing_for_the_garbage_collector(good: bool, late: bool) -> None:
+    """As in a request: a face follows the broker, the edge listens, and both can call it off."""
+
+    class Connection:
+        def __init__(self, pending: Pending) -> None:
+            self.pending = pending
+            self.marker = Marker()
+            pending.listen(self.told, self.told)
+
+        def told(self, _result: object) -> None:
+            self.pending = None
+
+    with without_collector():
+        pending: Pending[object] = Pending()
+        value = Marker()
+        pending.on_cancel = lambda kept=pending: kept is None
+        if late:
+            pending.resolve(value) if good else pending.reject(ValueError())
+        connection = Connection(pending.then(lambda value: value).then(str, str))
+        if not late:
+            pending.resolve(value) if good else pending.reject(ValueError())
+        watched = [weakref.ref(connection.marker), weakref.ref(connection), weakref.ref(value)]
+        del pending, connection, value
+        assert [ref() for ref in watched] == [None, None, None]
+        assert gc.collect() == 0
+
+
+def test_an_error_that_is_only_passed_on_leaves_nothing_for_the_garbage_collector() -> None:
+    with without_collector():
+        marker = Marker()
+        pending: Pending[object] = Pending()
+        told: list[object] = []
+        following = pending.then(lambda _value, kept=marker: kept).then(str)
+        following.listen(pytest.fail, lambda error: told.append(type(error)))
+        pending.reject(ValueError())
+        watched = [weakref.ref(thing) for thing in (marker,)]
+        del pending, following, marker
+        assert told == [ValueError]
+        assert [ref() for ref in watched] == [None]
+
+
+# Many
+
+
+def test_gather_keeps_the_order_whatever_the_order_of_arrival() -> None:
+    pendings = [Pending(), Pending(), Pending()]
+    told = Told(gather(pendings))
+    pendings[2].resolve("c")
+    pendings[0].resolve("a")
+    assert told.values == []
+    pendings[1].resolve("b")
+    assert told.values == [["a", "b", "c"]]
+
+
+def test_gather_of_nothing_and_of_what_is_there_is_there_at_once() -> None:
+    done: Pending[int] = Pending()
+    done.resolve(1)
+    assert Told(gather([])).values == [[]]
+    assert Told(gather([done])).values == [[1]]
+
+
+def test_gather_tells_the_first_error_once() -> None:
+    pendings = [Pending(), Pending(), Pending()]
+    told = Told(gather(pendings))
+    first = ValueError("first")
+    pendings[1].reject(first)
+    pendings[0].reject(ValueError("second"))
+    pendings[2].resolve(1)
+    assert (told.values, told.errors) == ([], [first])
