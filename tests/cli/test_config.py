@@ -60,7 +60,7 @@ def test_both_commands_have_a_flag_for_every_setting(run):
 def test_wrong_settings_are_one_line_and_code_2(run, command):
     for words, message in (
         (("--port", "x"), "port (command line) cannot be 'x': it must be a whole number from 0 to 65535"),
-        (("--host", "0.0.0.0"), "--expose-without-keys"),
+        (("--mqs-oversize", "0.0.0.0"), "cut"),
         (("--config", "gone.toml"), "file gone.toml cannot be read: No such file or directory"),
     ):
         result = run(command, *words)

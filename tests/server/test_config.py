@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidSetting
-from penstock.server.config import SETTINGS, Config, Loaded, check, is_loopback, load, shown
+from penstock.keys import Keyring
+from penstock.model import Key
+from penstock.server.app import refuse_exposure
+from penstock.server.config import SETTINGS, Config, Loaded, is_loopback, load, shown
 
 
 @pytest.fixture
@@ -126,14 +129,16 @@ def test_an_unknown_variable_is_a_warning(load_here):
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost"])
 def test_loopback_needs_no_keys(host):
     assert is_loopback(host)
-    check(Config(host=host))
+    refuse_exposure(Config(host=host), Keyring(b"secret"))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "queue.example", "127.0.0.1.example", "128.0.0.1"])
-def test_other_hosts_are_refused_unless_exposed_on_purpose(load_here, host):
-    with pytest.raises(InvalidSetting, match=r"host \(environment PENSTOCK_HOST\).*--expose-without-keys"):
-        load_here(environ={"PENSTOCK_HOST": host})
-    assert load_here({"expose_without_keys": True}, {"PENSTOCK_HOST": host}).config.host == host
+def test_other_hosts_need_keys_unless_exposed_on_purpose(host):
+    with pytest.raises(InvalidSetting, match=r"host is .*penstock key create.*--expose-without-keys"):
+        refuse_exposure(Config(host=host), Keyring(b"secret"))
+    refuse_exposure(Config(host=host, expose_without_keys=True), Keyring(b"secret"))
+    revoked = Key("gone", b"digest", ("queue|*|*",), 1, revoked_at=2)
+    refuse_exposure(Config(host=host), Keyring(b"secret", [revoked]))
 
 
 def test_a_certificate_and_its_key_go_together(load_here):

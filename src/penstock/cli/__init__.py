@@ -11,6 +11,7 @@ from penstock import __version__
 from penstock.cli.claim import claim
 from penstock.cli.completion import completion
 from penstock.cli.config import config
+from penstock.cli.key import key
 from penstock.cli.peek import peek
 from penstock.cli.program import Program
 from penstock.cli.purge import purge
@@ -18,6 +19,7 @@ from penstock.cli.queue import queue
 from penstock.cli.receipts import ack, release, renew
 from penstock.cli.send import send
 from penstock.cli.serve import serve
+from penstock.cli.vsqs import vsqs
 
 __all__ = ["main"]
 
@@ -37,5 +39,5 @@ def main() -> None:
     """A durable message queue: run a server, or talk to one."""
 
 
-for _command in (serve, config, queue, send, claim, ack, renew, release, peek, purge, completion):
+for _command in (serve, config, queue, send, claim, ack, renew, release, peek, purge, key, vsqs, completion):
     main.add_command(_command)

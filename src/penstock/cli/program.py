@@ -12,7 +12,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from penstock.cli.output import note
-from penstock.errors import InvalidSetting, PenstockError
+from penstock.errors import CallerError, InvalidSetting, PenstockError
 
 NOT_ALL_DONE = 1
 WRONG_USAGE = 2
@@ -21,12 +21,8 @@ SERVER_FAILED = 4
 _INTERRUPTED = 130
 
 
-class Program(click.Group):
-    """A command returns its exit code, or nothing for 0."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        """In the order of a message's life, not of the alphabet."""
-        return list(self.commands)
+class Guarded(click.Command):
+    """A command that is a program of its own. It returns its exit code, or nothing for 0."""
 
     def main(
         self,
@@ -41,7 +37,7 @@ class Program(click.Group):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            code = super().main(args, prog_name or "penstock", complete_var, standalone_mode=False, **extra)
+            code = super().main(args, prog_name or self.name, complete_var, standalone_mode=False, **extra)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except BrokenPipeError:
@@ -57,6 +53,14 @@ class Program(click.Group):
             note(_line(error))
             code = _code(error)
         sys.exit(code or 0)
+
+
+class Program(Guarded, click.Group):
+    """A program of many commands."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """In the order of a message's life, not of the alphabet."""
+        return list(self.commands)
 
 
 def _line(error: Exception) -> str:
@@ -78,6 +82,8 @@ def _code(error: Exception) -> int:
         case InvalidSetting():
             return WRONG_USAGE
         case Refused():
+            return REFUSED
+        case CallerError():
             return REFUSED
         case PenstockError():
             return SERVER_FAILED

@@ -50,7 +50,7 @@ def send(
     """
     from penstock.client import Draft
 
-    [sent] = client.send_many(queue, [Draft(_body(body, file), content_type, dict(attributes), delay_ms)])
+    [sent] = client.send_many(queue, [Draft(read_body(body, file), content_type, dict(attributes), delay_ms)])
     if as_json:
         print_json(asdict(sent))
         return
@@ -59,7 +59,8 @@ def send(
         note("an equal message is in the queue already; this is its id")
 
 
-def _body(body: str | None, file: str | None) -> bytes:
+def read_body(body: str | None, file: str | None) -> bytes:
+    """The body that a command was given, in one of the three ways. Raises UsageError."""
     if file is not None:
         if body is not None:
             raise click.UsageError("give a BODY or --file, not both")

@@ -33,11 +33,19 @@ def _option(setting: Setting) -> Callable[[Callable[..., Any]], Callable[..., An
         flags = f"{setting.flag}/--no-{setting.flag.removeprefix('--')}"
         return click.option(flags, setting.name, default=None, help=help)
     metavar = "|".join(setting.choices) or _METAVARS[setting.kind]
+    if setting.many:
+        return click.option(
+            *setting.flags, setting.name, metavar=metavar, multiple=True, callback=_joined, help=f"{help}  [repeatable]"
+        )
 
     def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         return [CompletionItem(choice) for choice in setting.choices if choice.startswith(incomplete)]
 
     return click.option(setting.flag, setting.name, metavar=metavar, shell_complete=complete, help=help)
+
+
+def _joined(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> str | None:
+    return ",".join(given) or None
 
 
 def load_settings(path: str | None, flags: dict[str, object]) -> Loaded:

@@ -11,6 +11,9 @@ import msgspec
 from penstock.edge.message import Response
 from penstock.errors import (
     CallerError,
+    KeyExists,
+    KeyNotFound,
+    NotPermitted,
     QueueExists,
     QueueNotFound,
     TooLarge,
@@ -30,10 +33,12 @@ def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> 
 def error_response(error: Exception) -> Response:
     """The JSON answer to an error, in the table most faces share."""
     match error:
-        case QueueNotFound():
+        case QueueNotFound() | KeyNotFound():
             status = 404
-        case QueueExists():
+        case QueueExists() | KeyExists():
             status = 409
+        case NotPermitted():
+            status = 403
         case TooLarge():
             status = 413
         case CallerError():
@@ -53,8 +58,9 @@ def rfc3339(instant: int) -> bytes:
     return datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec="milliseconds").encode()
 
 
+_CONTROL_CHARACTERS = dict.fromkeys([*range(32), 127], " ")
+
+
 def header_value(text: str) -> bytes:
     """Text that came in through any face, made safe to stand in a header."""
-    if not text.isprintable():
-        text = "".join(character if character.isprintable() else " " for character in text)
-    return text.encode("latin-1", "replace")
+    return text.translate(_CONTROL_CHARACTERS).encode("latin-1", "replace")

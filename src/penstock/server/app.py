@@ -11,10 +11,12 @@ from penstock.edge.listener import Listener
 from penstock.edge.router import Router
 from penstock.edge.timeouts import EdgeLimits, Timeouts
 from penstock.errors import InvalidSetting
-from penstock.faces.mqs import mqs_routes
-from penstock.faces.native import native_routes
-from penstock.server.config import Config
-from penstock.stores import open_store
+from penstock.faces.guard import Guard
+from penstock.keys import Keyring
+from penstock.server.config import Config, is_loopback
+from penstock.server.faces import chosen_faces, face_routes
+from penstock.server.keys import KeyWatch
+from penstock.stores import MqCoreOptions, open_store
 
 _DAY_MS = 86_400_000
 # A server does not wait inside a unit for another process: its event loop has other things to do meanwhile.
@@ -28,14 +30,16 @@ class App:
         loop = asyncio.get_running_loop()
         self._config = config
         self._ssl = tls_context(config)
-        self._store = open_store(config.store, _PATIENCE_MS)
+        self._store = open_store(
+            config.store, _PATIENCE_MS, MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons)
+        )
         self._broker = Broker(self._store, clock, loop, config.ledger_days * _DAY_MS)
-        routes = [
-            *mqs_routes(self._broker, cut_oversize=config.mqs_oversize == "cut"),
-            *native_routes(self._broker),
-        ]
+        self.faces = chosen_faces(config.faces, self._store)
+        routes, errors = face_routes(self.faces, self._broker, config)
+        self._keys = KeyWatch(self._store, self._broker, loop)
+        refuse_exposure(config, self._keys.keyring)
         self._listener = Listener(
-            Router(routes),
+            Router(routes, errors, Guard(self._keys.keyring)),
             Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
             EdgeLimits(connections=config.max_connections),
         )
@@ -57,12 +61,25 @@ class App:
             where = f"{self._config.host}:{self._config.port}"
             raise InvalidSetting(f"cannot listen on {where}: {error.strerror or error}") from error
         self._broker.start()
+        self._keys.start()
 
     async def stop(self) -> None:
         """Answer what was accepted, end what waits, then close the store."""
+        self._keys.stop()
         self._broker.stop()
         await self._listener.stop(self._config.stop_grace_s)
         self._store.close()
+
+
+def refuse_exposure(config: Config, keyring: Keyring) -> None:
+    """Without API keys a server is for its own machine only."""
+    if config.expose_without_keys or keyring.asks_for_keys or is_loopback(config.host):
+        return
+    raise InvalidSetting(
+        f"host is {config.host!r}, which other machines may reach, and the store has no API key: anybody there could "
+        "read and delete messages. Make a key with 'penstock key create', or listen on 127.0.0.1, or, where the "
+        "network keeps strangers out, start with --expose-without-keys"
+    )
 
 
 def tls_context(config: Config) -> tls.SSLContext | None:

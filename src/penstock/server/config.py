@@ -21,7 +21,7 @@ Value: TypeAlias = str | int | float | bool
 ENVIRONMENT = "PENSTOCK_"
 FILE = "penstock.toml"
 # Variables that other parts of the program read.
-_READ_ELSEWHERE = frozenset({"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY"})
+_READ_ELSEWHERE = frozenset({"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_MQ_ROOT"})
 _OF_THE_TESTS = "PENSTOCK_TEST_"
 _TRUTHS = {
     "true": True,
@@ -52,9 +52,17 @@ class Config:
     host: str = _setting("127.0.0.1", "Address to listen on.", empty=False)
     port: int = _setting(8080, "Port to listen on; 0 takes any free one.", least=0, most=65535)
     store: str = _setting("sqlite:///data/penstock.db", "Where the messages are kept.", empty=False)
+    faces: str = _setting("", "APIs to serve, all the store can carry unless told.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
     mqs_oversize: str = _setting(
         "cut", "What the mqs API does with a message that is too long.", choices=("cut", "refuse")
+    )
+    mqcore_redelivery_s: float = _seconds(10.0, "Seconds until a message fetched through MQ-Core comes back.")
+    mqcore_peers: int = _setting(
+        0, "Other servers that fetch from the same mqcore:// store at the same time.", least=0, most=1000
+    )
+    mqcore_daemons: bool = _setting(
+        True, "Redeliver and destroy messages of an mqcore:// store here; not needed beside mq-mover and mq-reaper."
     )
     ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
     tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.")
@@ -85,6 +93,8 @@ class Setting:
     most: float | None = None
     choices: tuple[str, ...] = ()
     empty: bool = True
+    # A list, joined by commas; on the command line its flag, or the singular of it, may also be repeated.
+    many: bool = False
 
     @property
     def variable(self) -> str:
@@ -93,6 +103,10 @@ class Setting:
     @property
     def flag(self) -> str:
         return "--" + self.name.replace("_", "-")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return (self.flag.removesuffix("s"), self.flag) if self.many else (self.flag,)
 
     @property
     def right(self) -> str:
@@ -169,12 +183,6 @@ def check(config: Config, origins: Mapping[str, str] | None = None) -> None:
     if bool(config.tls_cert) != bool(config.tls_key):
         have, lack = ("tls_cert", "tls_key") if config.tls_cert else ("tls_key", "tls_cert")
         raise InvalidSetting(f"{of(have)} is set without {lack}: set both, or neither to serve without TLS")
-    if not config.expose_without_keys and not is_loopback(config.host):
-        raise InvalidSetting(
-            f"{of('host')} is {config.host!r}, which other machines may reach, and no API key is asked for: "
-            "anybody there could read and delete messages. Listen on 127.0.0.1, or, where the network "
-            "keeps strangers out, start with --expose-without-keys"
-        )
 
 
 def is_loopback(host: str) -> bool:

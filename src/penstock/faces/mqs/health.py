@@ -5,6 +5,8 @@ from __future__ import annotations
 from penstock.broker import Broker
 from penstock.edge.message import Request, Response
 from penstock.edge.router import Route
+from penstock.faces.mqs.trace import traced
+from penstock.faces.permission import PUBLIC
 from penstock.pending import Pending
 
 _TEXT = ((b"Content-Type", b"text/plain"),)
@@ -17,4 +19,4 @@ def health_routes(broker: Broker) -> list[Route]:
         asked = broker.work(lambda unit, _now: unit.list_queues(0, 1), writes=False)
         return asked.then(lambda _page: _GREEN, lambda _error: _RED)
 
-    return [Route("GET", "/health", health, head=True)]
+    return [Route("GET", "/health", traced(health), head=True, permission=PUBLIC)]

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from uuid import UUID, uuid4
 
 from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import InvalidRequest, PenstockError, QueueNotFound
+from penstock.errors import InvalidRequest, NotPermitted, PenstockError, QueueNotFound, TooLarge
 from penstock.faces.answers import error_response, header_value, json_response, rfc3339
 from penstock.faces.mqs import multipart, trace
 from penstock.faces.mqs.trace import traced
+from penstock.faces.permission import Permission, Scope, permits
+from penstock.keys import EVERY_QUEUE
 from penstock.model import Draft, Message, Receipt, Sent
 from penstock.pending import Pending
+from penstock.stores.protocol import Unit
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 MAX_MESSAGES = 999
@@ -24,6 +28,7 @@ MULTIPART_BYTES = 16 * 1024 * 1024
 
 # Attributes of a message that travel as headers of its request and come back as headers of its receive.
 _RETURNED = {"content_encoding": b"Content-Encoding", "trace_id": trace.HEADER}
+_RETURNED_KEYS = frozenset(header.lower() for header in _RETURNED.values())
 
 _CREATED = Response(201)
 _CUT_OFF = (b"X-MQS-MESSAGE-TRUNCATED", b"%d" % limits.BODY_BYTES)
@@ -36,12 +41,14 @@ _GONE = json_response(404, {"error": "the message does not exist"})
 def message_routes(broker: Broker, cut_oversize: bool) -> list[Route]:
     face = _Messages(broker, cut_oversize)
     one = BodyRule(limits.BODY_BYTES, cut=cut_oversize)
-    many = Route("POST", "/messages/{queue}", traced(face.send), BodyRule(MULTIPART_BYTES))
+    many = Route(
+        "POST", "/messages/{queue}", traced(face.send), BodyRule(MULTIPART_BYTES), permission=Permission("post")
+    )
     send = replace(many, body=one, choose=lambda request: many if _is_multipart(request) else send)
     return [
         send,
-        Route("GET", "/messages/{queue}", traced(face.claim)),
-        Route("DELETE", "/messages/{id}", traced(face.ack)),
+        Route("GET", "/messages/{queue}", traced(face.claim), permission=Permission("poll")),
+        Route("DELETE", "/messages/{id}", traced(face.ack), permission=Permission("poll", Scope.ASKS_ITSELF)),
     ]
 
 
@@ -81,7 +88,7 @@ class _Messages:
         if len(body) <= limits.BODY_BYTES:
             return body, False
         if not self._cut:
-            raise InvalidRequest(f"a message is at most {limits.BODY_BYTES} bytes long")
+            raise TooLarge(f"a message is at most {limits.BODY_BYTES} bytes long")
         return body[: limits.BODY_BYTES], True
 
     def _refuse(self, queue: str, error: PenstockError) -> Pending[Response]:
@@ -107,11 +114,21 @@ class _Messages:
             message_id = str(UUID(text))
         except ValueError:
             return error_response(InvalidRequest("a message id is a UUID"))
-        return self._broker.ack((Receipt(message_id),)).then(_acked, error_response)
+        receipts = (Receipt(message_id),)
+        if permits(request, "poll", EVERY_QUEUE):
+            return self._broker.ack(receipts).then(_acked, error_response)
+
+        def ack(unit: Unit, now: int) -> list[bool]:
+            [queue] = unit.locate(receipts)
+            if queue is not None and not permits(request, "poll", queue):
+                raise NotPermitted
+            return unit.ack(receipts, now)
+
+        return self._broker.work(ack).then(_acked, error_response)
 
 
 def _is_multipart(request: Request) -> bool:
-    return request.headers.get(b"content-type", b"")[:9].lower() == b"multipart"
+    return request.headers.get(b"content-type", b"")[:15].lower() == b"multipart/mixed"
 
 
 def _content_type(headers: Mapping[bytes, bytes]) -> str:
@@ -120,11 +137,19 @@ def _content_type(headers: Mapping[bytes, bytes]) -> str:
         return DEFAULT_CONTENT_TYPE
     if len(value) > limits.CONTENT_TYPE_BYTES:
         raise InvalidRequest(f"a content type is at most {limits.CONTENT_TYPE_BYTES} bytes long")
+    return _latin_1(value)
+
+
+@lru_cache(256)
+def _latin_1(value: bytes) -> str:
+    """Senders use few content types, again and again."""
     return value.decode("latin-1")
 
 
 def _attributes(headers: Mapping[bytes, bytes]) -> dict[str, str] | None:
     """What else is handed back with the message on receive."""
+    if _RETURNED_KEYS.isdisjoint(headers):
+        return None
     attributes = {}
     for name, header in _RETURNED.items():
         value = headers.get(header.lower())
@@ -145,7 +170,9 @@ def _header_number(headers: Mapping[bytes, bytes], name: bytes, lowest: int, hig
 
 
 def _sent(sent: list[Sent]) -> Response:
-    return _CREATED if any(one.stored for one in sent) else _EXISTED
+    if sent[0].stored or any(one.stored for one in sent):
+        return _CREATED
+    return _EXISTED
 
 
 def _sent_cut_off(sent: list[Sent]) -> Response:

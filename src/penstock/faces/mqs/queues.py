@@ -12,6 +12,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, QueueExists, QueueNotFound
 from penstock.faces.answers import error_response, json_response
 from penstock.faces.mqs.trace import traced
+from penstock.faces.permission import Permission, Scope, check_dead_letters
 from penstock.model import Count, Dedup, Queue, Redrive, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
@@ -40,11 +41,11 @@ _decode = msgspec.json.Decoder(QueueConfig).decode
 def queue_routes(broker: Broker) -> list[Route]:
     face = _Queues(broker)
     return [
-        Route("GET", "/queues", traced(face.list), head=True),
-        Route("PUT", "/queues/{name}", traced(face.create), _BODY),
-        Route("POST", "/queues/{name}", traced(face.update), _BODY),
-        Route("DELETE", "/queues/{name}", traced(face.delete)),
-        Route("GET", "/queues/{name}", traced(face.describe), head=True),
+        Route("GET", "/queues", traced(face.list), head=True, permission=Permission("get_status", Scope.EVERY_QUEUE)),
+        Route("PUT", "/queues/{name}", traced(face.create), _BODY, permission=Permission("admin")),
+        Route("POST", "/queues/{name}", traced(face.update), _BODY, permission=Permission("admin")),
+        Route("DELETE", "/queues/{name}", traced(face.delete), permission=Permission("admin")),
+        Route("GET", "/queues/{name}", traced(face.describe), head=True, permission=Permission("get_status")),
     ]
 
 
@@ -58,7 +59,9 @@ class _Queues:
         def create(unit: Unit, now: int) -> Queue:
             if unit.find_queue(name) is not None:
                 raise QueueExists(name)
-            return unit.create_queue(names.check(name), _settings(unit, request.body, Settings()), now)
+            settings = _settings(unit, request.body, Settings())
+            check_dead_letters(request, settings)
+            return unit.create_queue(names.check(name), settings, now)
 
         return self._broker.work(create).then(lambda queue: json_response(201, _config(queue)), error_response)
 
@@ -69,7 +72,9 @@ class _Queues:
             found = unit.find_queue(name)
             if found is None:
                 raise QueueNotFound(name)
-            return unit.update_queue(name, _settings(unit, request.body, found.settings))
+            settings = _settings(unit, request.body, found.settings)
+            check_dead_letters(request, settings)
+            return unit.update_queue(name, settings)
 
         return self._broker.work(update).then(lambda queue: json_response(200, _config(queue)), error_response)
 
@@ -117,7 +122,7 @@ def _settings(unit: Unit, body: bytes, current: Settings) -> Settings:
     """Parse, then check values in the document's order. What mqs has no word for stays as it is."""
     try:
         config = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequest(f"the body does not parse: {error}") from error
     redrive = None
     if config.redrive_policy is not None:
@@ -134,9 +139,16 @@ def _settings(unit: Unit, body: bytes, current: Settings) -> Settings:
         retention_ms=config.retention_timeout * 1000,
         visibility_ms=config.visibility_timeout * 1000,
         delay_ms=delay * 1000,
-        dedup=Dedup.SEND if config.message_deduplication else Dedup.OFF,
+        dedup=_dedup(config.message_deduplication, current.dedup),
         redrive=redrive,
     )
+
+
+def _dedup(wanted: bool, current: Dedup) -> Dedup:
+    """mqs knows one kind; a queue that already has another kind keeps it."""
+    if not wanted:
+        return Dedup.OFF
+    return Dedup.SEND if current is Dedup.OFF else current
 
 
 def _check(name: str, value: int, lowest: int) -> None:

@@ -15,6 +15,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json, json_response
 from penstock.faces.native.requests import answered, decoder, query_number, within
+from penstock.faces.permission import Permission
 from penstock.model import Draft, Message, PeekAfter, Receipt, Sent
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
@@ -59,14 +60,15 @@ _read_renew = decoder(RenewRequest)
 def message_routes(broker: Broker) -> list[Route]:
     face = _Messages(broker)
     queue = "/v1/queues/{queue}"
+    post, poll = Permission("post"), Permission("poll")
     return [
-        Route("POST", f"{queue}/messages", answered(face.send), _BULK),
-        Route("GET", f"{queue}/messages", answered(face.peek), head=True),
-        Route("POST", f"{queue}/claim", answered(face.claim), _SMALL),
-        Route("POST", f"{queue}/ack", answered(face.ack), _SMALL),
-        Route("POST", f"{queue}/renew", answered(face.renew), _SMALL),
-        Route("POST", f"{queue}/release", answered(face.release), _SMALL),
-        Route("POST", f"{queue}/purge", answered(face.purge), _SMALL),
+        Route("POST", f"{queue}/messages", answered(face.send), _BULK, permission=post),
+        Route("GET", f"{queue}/messages", answered(face.peek), head=True, permission=poll),
+        Route("POST", f"{queue}/claim", answered(face.claim), _SMALL, permission=poll),
+        Route("POST", f"{queue}/ack", answered(face.ack), _SMALL, permission=poll),
+        Route("POST", f"{queue}/renew", answered(face.renew), _SMALL, permission=poll),
+        Route("POST", f"{queue}/release", answered(face.release), _SMALL, permission=poll),
+        Route("POST", f"{queue}/purge", answered(face.purge), _SMALL, permission=poll),
     ]
 
 
@@ -148,8 +150,9 @@ def _receipts(request: Request, texts: Sequence[str]) -> list[Receipt]:
     within("the number of receipts", len(texts), 1, limits.ACK_LIMIT)
     receipts = []
     for text in texts:
-        message_id, _, claim = text.partition(".")
-        if claim and not (claim.isascii() and claim.isdecimal() and len(claim) < 19):
+        message_id, dot, claim = text.partition(".")
+        # Cut off after its dot, a receipt must not stand for whoever holds the message.
+        if dot and not (claim.isascii() and claim.isdecimal() and len(claim) < 19):
             raise InvalidRequest(f"{text[:80]!r} is no receipt")
         receipts.append(Receipt(message_id, int(claim) if claim else None, queue))
     return receipts
@@ -159,7 +162,7 @@ def _cursor(text: str | None) -> PeekAfter | None:
     if text is None:
         return None
     ready_at, _, seq = text.partition("-")
-    if not (text.isascii() and ready_at.isdecimal() and seq.isdecimal() and len(text) < 38):
+    if not (text.isascii() and all(part.isdecimal() and len(part) < 19 for part in (ready_at, seq))):
         raise InvalidRequest("after is no cursor of an earlier peek")
     return PeekAfter(int(ready_at), int(seq))
 

@@ -14,6 +14,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import QueueNotFound
 from penstock.faces.answers import json_response
 from penstock.faces.native.requests import answered, decoder, query_number, within
+from penstock.faces.permission import Permission, Scope, check_dead_letters
 from penstock.model import Count, Dedup, LedgerMode, Queue, Redrive, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
@@ -23,6 +24,11 @@ _DEDUPS = {"off": Dedup.OFF, "send": Dedup.SEND, "claim": Dedup.CLAIM}
 _LEDGERS = {"off": LedgerMode.OFF, "outcomes": LedgerMode.OUTCOMES, "bodies": LedgerMode.BODIES}
 
 
+class RedriveChange(Struct, forbid_unknown_fields=True):
+    max_receives: int
+    dead_letter_queue: str
+
+
 class SettingsChange(Struct, forbid_unknown_fields=True):
     """What is left out stays as it is."""
 
@@ -30,7 +36,7 @@ class SettingsChange(Struct, forbid_unknown_fields=True):
     retention_ms: int | UnsetType = UNSET
     delay_ms: int | UnsetType = UNSET
     dedup: Literal["off", "send", "claim"] | UnsetType = UNSET
-    redrive: Redrive | UnsetType | None = UNSET
+    redrive: RedriveChange | UnsetType | None = UNSET
     ledger: Literal["off", "outcomes", "bodies"] | UnsetType = UNSET
 
 
@@ -39,12 +45,13 @@ _read_change = decoder(SettingsChange)
 
 def queue_routes(broker: Broker) -> list[Route]:
     face = _Queues(broker)
+    every = Permission("get_status", Scope.EVERY_QUEUE)
     return [
-        Route("GET", "/v1/queues", answered(face.list), head=True),
-        Route("PUT", "/v1/queues/{queue}", answered(face.create), _BODY),
-        Route("PATCH", "/v1/queues/{queue}", answered(face.update), _BODY),
-        Route("GET", "/v1/queues/{queue}", answered(face.show), head=True),
-        Route("DELETE", "/v1/queues/{queue}", answered(face.delete)),
+        Route("GET", "/v1/queues", answered(face.list), head=True, permission=every),
+        Route("PUT", "/v1/queues/{queue}", answered(face.create), _BODY, permission=Permission("admin")),
+        Route("PATCH", "/v1/queues/{queue}", answered(face.update), _BODY, permission=Permission("admin")),
+        Route("GET", "/v1/queues/{queue}", answered(face.show), head=True, permission=Permission("get_status")),
+        Route("DELETE", "/v1/queues/{queue}", answered(face.delete), permission=Permission("admin")),
     ]
 
 
@@ -61,8 +68,9 @@ class _Queues:
         )
 
     def create(self, request: Request) -> Pending[Response]:
-        name = names.check(request.params[0])
+        name = names.check_with_space(request.params[0])
         settings = _changed(Settings(), _read_change(request.body))
+        check_dead_letters(request, settings)
         created = self._broker.work(lambda unit, now: unit.create_queue(name, settings, now))
         return created.then(lambda queue: json_response(201, shown(queue)))
 
@@ -71,7 +79,9 @@ class _Queues:
         change = _read_change(request.body)
 
         def update(unit: Unit, _now: int) -> Queue:
-            return unit.update_queue(name, _changed(_found(unit, name).settings, change))
+            settings = _changed(_found(unit, name).settings, change)
+            check_dead_letters(request, settings)
+            return unit.update_queue(name, settings)
 
         return self._broker.work(update).then(lambda queue: json_response(200, shown(queue)))
 
@@ -109,9 +119,10 @@ def _changed(settings: Settings, change: SettingsChange) -> Settings:
     if not isinstance(change.ledger, UnsetType):
         changes["ledger"] = _LEDGERS[change.ledger]
     if not isinstance(change.redrive, UnsetType):
-        if change.redrive is not None:
-            within("redrive.max_receives", change.redrive.max_receives, 1, limits.INT32_MAX)
-        changes["redrive"] = change.redrive
+        changes["redrive"] = asked = change.redrive
+        if asked is not None:
+            within("redrive.max_receives", asked.max_receives, 1, limits.INT32_MAX)
+            changes["redrive"] = Redrive(asked.max_receives, asked.dead_letter_queue)
     return msgspec.structs.replace(settings, **changes)
 
 

@@ -1,0 +1,145 @@
+"""JSON as bytes: messages are stored and served as they came, and are never taken apart where that can be avoided."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from penstock import limits
+from penstock.errors import InvalidRequest, TooLarge
+from penstock.faces.answers import encode_json
+from penstock.model import Draft, Message
+from penstock.policy import KEY_BYTES, body_hash
+
+T = TypeVar("T")
+
+CONTENT_TYPE = "application/json"
+# Far below what the parser can do: whatever was accepted must still parse inside the answer to a poll.
+DEEPEST = 500
+# Whole numbers up to here are equal however they are written; beyond, 1e99 would become a long text.
+_DIGITS = 64
+
+_read_one = msgspec.json.Decoder(Raw).decode
+_read_list = msgspec.json.Decoder(list[Raw]).decode
+_read_lists = msgspec.json.Decoder(dict[str, list[Raw]]).decode
+_read_ids = msgspec.json.Decoder(list[str]).decode
+_read_any = msgspec.json.Decoder(float_hook=lambda text: _number(text)).decode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_NEITHER_BRACKET_NOR_QUOTE: Final = bytes(set(range(256)) - set(b'[]{}"'))
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def read_message(body: bytes) -> bytes:
+    return _limited(bytes(_read(_read_one, body)))
+
+
+def read_messages(body: bytes) -> list[bytes]:
+    return _messages(_read(_read_list, body))
+
+
+def read_messages_by_queue(body: bytes) -> dict[str, list[bytes]]:
+    by_queue = {queue: _messages(raws) for queue, raws in _read(_read_lists, body).items()}
+    _check_count(sum(map(len, by_queue.values())))
+    return by_queue
+
+
+def read_ids(body: bytes) -> list[str]:
+    ids = _read(_read_ids, body)
+    if len(ids) > limits.ACK_LIMIT:
+        raise TooLarge(f"a request names at most {limits.ACK_LIMIT} messages")
+    return ids
+
+
+def _read(decode: Callable[[bytes], T], body: bytes) -> T:
+    try:
+        # What is handed on unparsed must at least be text: a poll puts it into a JSON document.
+        body.decode()
+        return decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidRequest(f"The request body does not parse: {error}") from error
+
+
+def _messages(raws: list[Raw]) -> list[bytes]:
+    _check_count(len(raws))
+    return [_limited(bytes(raw)) for raw in raws]
+
+
+def _check_count(count: int) -> None:
+    if count > limits.SEND_LIMIT:
+        raise TooLarge(f"a batch holds at most {limits.SEND_LIMIT} messages")
+
+
+def _limited(message: bytes) -> bytes:
+    if len(message) > limits.BODY_BYTES:
+        raise TooLarge(f"a message is at most {limits.BODY_BYTES} bytes long")
+    if len(message) > 2 * DEEPEST and _depth(message) > DEEPEST:
+        raise InvalidRequest(f"a message is nested at most {DEEPEST} deep")
+    return message
+
+
+def _depth(message: bytes) -> int:
+    """How deep a JSON value is nested; a rough answer where it is certainly not too deep."""
+    most = message.count(b"[") + message.count(b"{")
+    if most <= DEEPEST:
+        return most
+    signs = message.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NEITHER_BRACKET_NOR_QUOTE)
+    outside_strings = b"".join(signs.split(b'"')[::2])
+    return max(accumulate(map(_STEPS.__getitem__, outside_strings)), default=0)
+
+
+def drafts(messages: Iterable[bytes], keyed: bool) -> list[Draft]:
+    """`keyed` gives equal JSON values one key."""
+    if keyed:
+        return [Draft(message, CONTENT_TYPE, dedup_key=json_key(message)) for message in messages]
+    return [Draft(message, CONTENT_TYPE) for message in messages]
+
+
+def json_key(message: bytes) -> bytes:
+    """Alike for equal JSON values, whatever the order of their keys, their spacing and the way numbers are written."""
+    try:
+        return body_hash(_encode_sorted(_read_any(message)))[:KEY_BYTES]
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return body_hash(message)[:KEY_BYTES]  # a number of thousands of digits is equal only to itself
+
+
+def _number(text: str) -> Raw:
+    """One spelling for all of 1.0, 10e-1 and 1: exact, where a float would take neighbours for equal."""
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    sign, digits = ("-", whole[1:] + fraction) if whole[0] == "-" else ("", whole + fraction)
+    digits = digits.lstrip("0")
+    power = int(exponent or 0) - len(fraction) + len(digits)
+    digits = digits.rstrip("0")
+    if not digits:
+        return Raw(b"0")
+    power -= len(digits)
+    if power >= 0 and len(digits) + power <= _DIGITS:
+        return Raw(f"{sign}{digits}{'0' * power}".encode())
+    return Raw(f"{sign}{digits}e{power}".encode())
+
+
+def encode_messages(messages: Iterable[Message]) -> bytes:
+    parts = [b'{"id":"%b","payload":%b}' % (message.id.encode(), payload(message)) for message in messages]
+    return b"[" + b",".join(parts) + b"]"
+
+
+def payload(message: Message) -> bytes:
+    """The message itself where it is JSON; what other faces have sent, as a string: text as it is, else in base64."""
+    body = message.body
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return encode_json(base64.b64encode(body).decode())
+    if message.content_type is not None and "json" in message.content_type:
+        try:
+            _read_one(body)
+        except (msgspec.DecodeError, RecursionError):
+            return encode_json(text)
+        if len(body) <= 2 * DEEPEST or _depth(body) <= DEEPEST:
+            return body
+    return encode_json(text)

@@ -1,0 +1,118 @@
+"""What tells the two services apart, and how both of them read requests and put their answers."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from penstock import limits, names
+from penstock.edge.message import Handler, Request, Response
+from penstock.errors import (
+    CallerError,
+    InvalidRequest,
+    MoveConflict,
+    MoveNotFound,
+    NotPermitted,
+    PenstockError,
+    TooLarge,
+    TryAgain,
+)
+from penstock.faces.answers import error_response, json_response
+from penstock.faces.permission import Permission, Refusal, Scope
+from penstock.model import Dedup, Settings
+from penstock.pending import Pending
+
+SUCCESS = json_response(200, {"success": True})
+NOT_AUTHORIZED = json_response(403, {"reason": "not authorized"})
+_TEXT = ((b"Content-Type", b"text/plain"),)
+
+_NAME = re.compile(r"(?!_(?!_))[a-z0-9.:@_-]{1,255}", re.ASCII)
+
+
+class Service(Struct, frozen=True):
+    base: str
+    space: str
+    settings: Settings
+
+    def queue(self, name: str) -> str:
+        """The core's name for a queue of this service."""
+        if _NAME.fullmatch(name) is None or name in (".", ".."):
+            raise InvalidRequest(
+                f"Invalid queue name: 1 to {limits.NAME_LENGTH} of a-z 0-9 - . : @ _, "
+                "neither '.' nor '..', and no single leading underscore"
+            )
+        return self.space + name
+
+
+QUEUE_SERVICE = Service("/queue/1", "", Settings())
+DEDUP_QUEUE_SERVICE = Service("/dedupq/1", names.DEDUP_SPACE, Settings(dedup=Dedup.CLAIM))
+
+
+class UnsupportedMediaType(CallerError):
+    pass
+
+
+def in_emodb(_refusal: Refusal) -> Response:
+    """Whatever is wrong with the key, the answer is the same."""
+    return NOT_AUTHORIZED
+
+
+def needs(action: str, scope: Scope = Scope.QUEUE) -> Permission:
+    return Permission(action, scope, in_emodb)
+
+
+def failure(error: Exception) -> Response:
+    match error:
+        case NotPermitted():
+            return NOT_AUTHORIZED
+        case UnsupportedMediaType():
+            return Response(415, str(error).encode(), _TEXT)
+        case MoveNotFound():
+            return Response(404, str(error).encode(), _TEXT)
+        case MoveConflict():
+            return Response(409, str(error).encode(), _TEXT)
+        case TooLarge():
+            return Response(413, str(error).encode(), _TEXT)
+        case CallerError():
+            return Response(400, str(error).encode(), _TEXT)
+        case TryAgain():
+            return Response(503, str(error).encode(), (*_TEXT, (b"Retry-After", b"%d" % error.retry_after_s)))
+        case _:
+            return error_response(error)
+
+
+def answered(handler: Handler) -> Handler:
+    """A handler whose errors, raised or still to come, are answered in EmoDB's manner."""
+
+    def handle(request: Request) -> Response | Pending[Response]:
+        try:
+            answer = handler(request)
+        except PenstockError as error:
+            return failure(error)
+        return answer.then(_unchanged, failure) if isinstance(answer, Pending) else answer
+
+    return handle
+
+
+def _unchanged(response: Response) -> Response:
+    return response
+
+
+def success(_result: object) -> Response:
+    return SUCCESS
+
+
+def number(request: Request, name: str, default: int, lowest: int, highest: int) -> int:
+    text = request.query_params().get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) < 19 and lowest <= int(text) <= highest):
+        raise InvalidRequest(f"{name} must be a number from {lowest} to {highest}")
+    return int(text)
+
+
+def wants_json(request: Request) -> None:
+    content_type = request.headers.get(b"content-type", b"")
+    if content_type.partition(b";")[0].strip().lower() != b"application/json":
+        raise UnsupportedMediaType("Content-Type: application/json is required")

@@ -1,0 +1,100 @@
+"""The one authorisation check, made when the headers of a request are complete and before its body is read."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+from penstock.edge.message import Request, Response
+from penstock.edge.router import Route
+from penstock.faces.answers import json_response
+from penstock.faces.permission import Permission, Refusal, Scope
+from penstock.keys import EVERY_QUEUE, Keyring, permitting_rule
+from penstock.model import Key
+
+log = logging.getLogger(__name__)
+
+# Wrong keys that are answered as such; beyond, they are told to slow down.
+_BURST = 200.0
+_PER_SECOND = 10.0
+
+_SHUT = json_response(403, {"error": "nobody may use this route"})
+_SLOW_DOWN = json_response(429, {"error": "too many wrong API keys"}, (b"Retry-After", b"1"))
+
+
+class Everyone:
+    """The caller while no API key was ever made."""
+
+    def may(self, action: str, queue: str) -> bool:  # noqa: ARG002
+        return True
+
+
+class KeyHolder:
+    def __init__(self, key: Key) -> None:
+        self._rules = key.rules
+
+    def may(self, action: str, queue: str) -> bool:
+        return _permits(self._rules, action, queue)
+
+
+@lru_cache(8192)
+def _permits(rules: tuple[str, ...], action: str, queue: str) -> bool:
+    return permitting_rule(rules, action, queue) is not None
+
+
+_EVERYONE = Everyone()
+
+
+class Guard:
+    def __init__(self, keyring: Keyring, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._keyring = keyring
+        self._monotonic = monotonic
+        self._patience = _BURST
+        self._patience_at = monotonic()
+
+    def __call__(self, request: Request, route: Route) -> Response | None:
+        """None lets the request pass, with its caller noted."""
+        permission = route.permission
+        if not isinstance(permission, Permission):
+            return _SHUT
+        if permission.scope is Scope.ANYBODY or not self._keyring.asks_for_keys:
+            request.caller = _EVERYONE
+            return None
+        secret = presented_secret(request)
+        if secret is None:
+            return permission.manner(Refusal.NO_KEY)
+        key = self._keyring.find(secret)
+        if key is None:
+            return self._refuse_unknown(permission)
+        caller = KeyHolder(key)
+        request.caller = caller
+        if permission.scope is Scope.ASKS_ITSELF:
+            return None
+        queue = EVERY_QUEUE if permission.scope is Scope.EVERY_QUEUE else request.params[0]
+        # A queue called * cannot exist; asking for it must not be taken for a rule about all.
+        if caller.may(permission.action, queue) and (queue != EVERY_QUEUE or permission.scope is Scope.EVERY_QUEUE):
+            return None
+        return permission.manner(Refusal.NOT_PERMITTED)
+
+    def _refuse_unknown(self, permission: Permission) -> Response:
+        """A bucket of patience for all callers together: guessing is hopeless anyway, but should not be cheap."""
+        now = self._monotonic()
+        self._patience = min(_BURST, self._patience + (now - self._patience_at) * _PER_SECOND)
+        self._patience_at = now
+        if self._patience < 1:
+            return _SLOW_DOWN
+        self._patience -= 1
+        log.info("a request came with an unknown or revoked API key")
+        return permission.manner(Refusal.UNKNOWN_KEY)
+
+
+def presented_secret(request: Request) -> bytes | None:
+    headers = request.headers
+    secret = headers.get(b"x-bv-api-key")
+    if secret is None:
+        scheme, _, secret = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+    return secret.strip() or None

@@ -1,0 +1,104 @@
+"""Adding, fetching and deleting messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from penstock import limits
+from penstock.broker import Broker
+from penstock.edge.message import Request, Response
+from penstock.edge.router import BodyRule, Route
+from penstock.errors import InvalidRequest, QueueNotFound
+from penstock.faces.answers import error_response, header_value
+from penstock.faces.mqcore.answers import failure, not_stored
+from penstock.faces.mqcore.queues import is_name
+from penstock.faces.mqcore.reserved import unless_reserved
+from penstock.faces.permission import Permission
+from penstock.model import Draft, Message, Receipt, Sent
+from penstock.pending import Pending
+
+DEFAULT_CONTENT_TYPE = b"application/octet-stream"
+_ID = b"X-Message-Id"
+_ID_LENGTH = 36
+
+_NONE = Response(204)
+_DELETED = Response(202)
+
+
+def message_routes(broker: Broker, redelivery_ms: int, reserved: frozenset[str]) -> list[Route]:
+    face = _Messages(broker, redelivery_ms)
+    poll = Permission("poll")
+    return [
+        Route(
+            "POST",
+            "/{queue}/messages",
+            unless_reserved(face.send, reserved),
+            BodyRule(limits.BODY_BYTES),
+            permission=Permission("post"),
+        ),
+        Route("GET", "/{queue}/messages", unless_reserved(face.claim, reserved), permission=poll),
+        Route("DELETE", "/{queue}/messages/{id}", unless_reserved(face.ack, reserved), permission=poll),
+    ]
+
+
+class _Messages:
+    def __init__(self, broker: Broker, redelivery_ms: int) -> None:
+        self._broker = broker
+        self._redelivery_ms = redelivery_ms
+
+    def send(self, request: Request) -> Response | Pending[Response]:
+        [queue] = request.params
+        if not is_name(queue):
+            return error_response(QueueNotFound(queue))
+        try:
+            draft = Draft(request.body, _content_type(request.headers))
+        except InvalidRequest as error:
+            return error_response(error)
+        return self._broker.send(queue, (draft,)).then(_sent, not_stored)
+
+    def claim(self, request: Request) -> Response | Pending[Response]:
+        [queue] = request.params
+        if not is_name(queue):
+            return _NONE
+        return self._broker.claim(queue, 1, self._redelivery_ms).then(_claimed, _nothing_claimed)
+
+    def ack(self, request: Request) -> Response | Pending[Response]:
+        queue, text = request.params
+        if not (is_name(queue) and _is_uuid(text)):
+            return _DELETED
+        receipt = Receipt(text, queue=queue)
+        # A redelivery makes a second delete of the same message normal, so it is no error that it has gone.
+        return self._broker.ack((receipt,)).then(lambda _done: _DELETED, failure)
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return len(text) == _ID_LENGTH and UUID(text) is not None
+    except ValueError:
+        return False
+
+
+def _content_type(headers: Mapping[bytes, bytes]) -> str | None:
+    value = headers.get(b"content-type")
+    if not value or value == DEFAULT_CONTENT_TYPE:
+        return None  # what comes back all the same need not be kept
+    if len(value) > limits.CONTENT_TYPE_BYTES:
+        raise InvalidRequest(f"a content type is at most {limits.CONTENT_TYPE_BYTES} bytes long")
+    return value.decode("latin-1")
+
+
+def _sent(sent: list[Sent]) -> Response:
+    return Response(201, headers=((_ID, sent[0].id.encode()),))
+
+
+def _claimed(messages: list[Message]) -> Response:
+    if not messages:
+        return _NONE
+    [message] = messages
+    content_type = header_value(message.content_type) if message.content_type else DEFAULT_CONTENT_TYPE
+    return Response(200, message.body, ((b"Content-Type", content_type), (_ID, message.id.encode())))
+
+
+def _nothing_claimed(error: Exception) -> Response:
+    return _NONE if isinstance(error, QueueNotFound) else failure(error)

@@ -1,0 +1,68 @@
+"""API keys: list, create, revoke. Only who may administer every queue may do it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from penstock import keys
+from penstock.broker import Broker
+from penstock.edge.message import Request, Response
+from penstock.edge.router import BodyRule, Route
+from penstock.faces.answers import json_response
+from penstock.faces.native.requests import answered, decoder
+from penstock.faces.permission import Permission, Scope
+from penstock.model import Key
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+_BODY = BodyRule(64 * 1024)
+
+
+class CreateKey(Struct, forbid_unknown_fields=True):
+    name: str
+    rules: list[str]
+
+
+_read_create = decoder(CreateKey)
+
+
+def key_routes(broker: Broker) -> list[Route]:
+    face = _Keys(broker)
+    admin = Permission("admin", Scope.EVERY_QUEUE)
+    return [
+        Route("GET", "/v1/keys", answered(face.list), head=True, permission=admin),
+        Route("POST", "/v1/keys", answered(face.create), _BODY, permission=admin),
+        Route("DELETE", "/v1/keys/{name}", answered(face.revoke), permission=admin),
+    ]
+
+
+class _Keys:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def list(self, _request: Request) -> Pending[Response]:
+        listed = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False)
+        return listed.then(lambda found: json_response(200, {"keys": [_shown(key) for key in found]}))
+
+    def create(self, request: Request) -> Pending[Response]:
+        """The secret is in this answer and nowhere else."""
+        asked = _read_create(request.body)
+        name, rules = keys.check_name(asked.name), keys.check_rules(asked.rules)
+        secret = keys.mint()
+        digest = keys.digest(self._broker.store_secret, secret.encode())
+
+        def create(unit: Unit, now: int) -> Key:
+            key = Key(name, digest, rules, now)
+            unit.create_key(key)
+            return key
+
+        return self._broker.work(create).then(lambda key: json_response(201, {**_shown(key), "secret": secret}))
+
+    def revoke(self, request: Request) -> Pending[Response]:
+        [name] = request.params
+        revoked = self._broker.work(lambda unit, now: unit.revoke_key(name, now))
+        return revoked.then(lambda _none: json_response(200, {"revoked": name}))
+
+
+def _shown(key: Key) -> dict[str, object]:
+    return {"name": key.name, "rules": key.rules, "created_at": key.created_at, "revoked_at": key.revoked_at}

@@ -1,0 +1,67 @@
+"""What a route asks of its caller. One check, in `guard.py`, serves every face; a route that asks nothing is shut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Protocol
+
+from msgspec import Struct
+
+from penstock.edge.message import Request, Response
+from penstock.errors import NotPermitted
+from penstock.faces.answers import json_response
+from penstock.model import Settings
+
+
+class Caller(Protocol):
+    """Who sent a request, as far as handlers need to know."""
+
+    def may(self, action: str, queue: str) -> bool: ...
+
+
+class Refusal(Enum):
+    NO_KEY = auto()
+    UNKNOWN_KEY = auto()
+    NOT_PERMITTED = auto()
+
+
+class Scope(Enum):
+    """On which queue the action must be permitted."""
+
+    ANYBODY = auto()  # no key is asked for
+    QUEUE = auto()  # the first parameter of the path
+    EVERY_QUEUE = auto()  # only a rule for all queues will do
+    ASKS_ITSELF = auto()  # the handler finds the queues in the request, and asks about each
+
+
+Manner = Callable[[Refusal], Response]
+
+
+def in_json(refusal: Refusal) -> Response:
+    """How most faces put it: 401 for a key that is missing or unknown, 403 for one that is too weak."""
+    if refusal is Refusal.NOT_PERMITTED:
+        return json_response(403, {"error": "this API key does not permit it"})
+    asked = "an API key is needed" if refusal is Refusal.NO_KEY else "this API key is not known"
+    return json_response(401, {"error": asked}, (b"WWW-Authenticate", b"Bearer"))
+
+
+class Permission(Struct, frozen=True):
+    action: str
+    scope: Scope = Scope.QUEUE
+    manner: Manner = in_json
+
+
+PUBLIC = Permission("", Scope.ANYBODY)
+
+
+def check_dead_letters(request: Request, settings: Settings) -> None:
+    """Dead letters are sent: a queue may only be given a dead-letter queue that its caller may send to."""
+    if settings.redrive is not None and not permits(request, "post", settings.redrive.dead_letter_queue):
+        raise NotPermitted
+
+
+def permits(request: Request, action: str, queue: str) -> bool:
+    """For handlers of routes that ask themselves. A request no guard has seen permits nothing."""
+    caller: Caller | None = request.caller
+    return caller is not None and caller.may(action, queue)

@@ -1,0 +1,113 @@
+"""API keys and what they allow, as pure functions and values.
+
+A rule is `queue|<action>|<name>`: the name may be a glob (`orders-*`), the action `*`. The four actions:
+
+    post        send
+    poll        claim, peek, ack, renew, release, purge
+    get_status  counts and settings
+    admin       create, change and delete queues, move between them; on the name `*`, API keys too
+
+A key is random and long, so a fast keyed hash of it is as safe as a slow one; the store never sees the key itself.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable, Sequence
+from secrets import token_urlsafe
+
+from penstock import limits, names
+from penstock.errors import InvalidRequest
+from penstock.model import Key
+
+ACTIONS = ("post", "poll", "get_status", "admin")
+# What only a rule for every queue may do.
+EVERY_QUEUE = "*"
+_PREFIX = "psk_"
+_GLOB = re.compile(r"[A-Za-z0-9._:@*-]{1,255}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,100}", re.ASCII)
+
+
+def mint() -> str:
+    """A new secret: 256 random bits behind a prefix that scanners for leaked secrets can know."""
+    return _PREFIX + token_urlsafe(32)
+
+
+def digest(store_secret: bytes, secret: bytes) -> bytes:
+    return hmac.digest(store_secret, secret, "sha256")
+
+
+def check_name(name: str) -> str:
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequest("the name of an API key is 1 to 100 of the characters A-Z a-z 0-9 . _ @ -")
+    return name
+
+
+def check_rules(rules: Iterable[str]) -> tuple[str, ...]:
+    """The rules as they are, or an error that says what is wrong with the first bad one."""
+    checked = tuple(rules)
+    if not 0 < len(checked) <= limits.RULES:
+        raise InvalidRequest(f"an API key has 1 to {limits.RULES} rules")
+    for rule in checked:
+        parts = rule.split("|")
+        if len(parts) != 3 or parts[0] != "queue":
+            raise InvalidRequest(f"{rule[:80]!r} is no rule: it should be queue|<action>|<name or glob>")
+        if parts[1] not in (*ACTIONS, "*"):
+            raise InvalidRequest(f"{rule[:80]!r}: the action is one of {', '.join(ACTIONS)}, or *")
+        if _GLOB.fullmatch(parts[2]) is None:
+            raise InvalidRequest(f"{rule[:80]!r}: the name is a queue name in which * stands for anything")
+    return checked
+
+
+def permitting_rule(rules: Sequence[str], action: str, queue: str) -> str | None:
+    """The first rule that permits an action on a queue."""
+    for rule in rules:
+        _, allowed, glob = rule.split("|")
+        if allowed in (action, "*") and _matches(glob, queue):
+            return rule
+    return None
+
+
+def _matches(glob: str, queue: str) -> bool:
+    if queue == EVERY_QUEUE:
+        return glob == EVERY_QUEUE
+    # The two name spaces of EmoDB share their rules, as they do there.
+    return fits(glob, queue.removeprefix(names.DEDUP_SPACE))
+
+
+def fits(glob: str, name: str) -> bool:
+    """Whether a name fits a glob, in time that no glob can blow up, as a regular expression's could."""
+    first, *between = glob.split("*")
+    if not between:
+        return name == glob
+    last = between.pop()
+    if len(name) < len(first) + len(last) or not (name.startswith(first) and name.endswith(last)):
+        return False
+    start, end = len(first), len(name) - len(last)
+    for piece in between:
+        # The earliest place leaves the most room for the pieces behind it.
+        found = name.find(piece, start, end)
+        if found < 0:
+            return False
+        start = found + len(piece)
+    return True
+
+
+class Keyring:
+    """The keys of a store, as far as this process knows them."""
+
+    def __init__(self, store_secret: bytes, keys: Iterable[Key] = ()) -> None:
+        self._store_secret = store_secret
+        self.load(keys)
+
+    def load(self, keys: Iterable[Key]) -> None:
+        known = list(keys)
+        # A store that ever had a key asks for one for ever: revoking the last must not open the gate.
+        self.asks_for_keys = bool(known)
+        self._by_digest = {key.digest: key for key in known if key.revoked_at is None}
+
+    def find(self, secret: bytes) -> Key | None:
+        presented = digest(self._store_secret, secret)
+        key = self._by_digest.get(presented)
+        return key if key is not None and hmac.compare_digest(key.digest, presented) else None

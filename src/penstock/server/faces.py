@@ -1,0 +1,63 @@
+"""The APIs a server can speak: what each needs of a store, and which are served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from penstock.broker import Broker
+from penstock.edge.router import Errors, Route
+from penstock.errors import InvalidSetting
+from penstock.faces.answers import error_response
+from penstock.faces.emodb import emodb_routes
+from penstock.faces.mqcore import RESERVED, explaining, mqcore_routes
+from penstock.faces.mqs import mqs_routes
+from penstock.faces.native import native_routes
+from penstock.server.config import Config
+from penstock.stores.protocol import ALL_FEATURES, Feature, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """`routes` is told which words are reserved for the other APIs on the same port."""
+
+    needs: frozenset[Feature]
+    routes: Callable[[Broker, Config, frozenset[str]], list[Route]]
+
+
+FACES: Mapping[str, Face] = {
+    "mqs": Face(
+        frozenset({Feature.SETTINGS, Feature.ATTRIBUTES, Feature.DEDUP, Feature.REDRIVE, Feature.BARE_IDS}),
+        lambda broker, config, _reserved: mqs_routes(broker, cut_oversize=config.mqs_oversize == "cut"),
+    ),
+    "native": Face(ALL_FEATURES, lambda broker, _config, _reserved: native_routes(broker)),
+    "emodb": Face(ALL_FEATURES, lambda broker, _config, _reserved: emodb_routes(broker)),
+    "mqcore": Face(
+        frozenset(),
+        lambda broker, config, reserved: mqcore_routes(broker, int(config.mqcore_redelivery_s * 1000), reserved),
+    ),
+}
+
+
+def chosen_faces(asked: str, store: Store) -> list[str]:
+    """The faces that were asked for, or without a wish all that the store can carry."""
+    names = [name.strip() for name in asked.split(",") if name.strip()]
+    if not names:
+        return [name for name, face in FACES.items() if face.needs <= store.features]
+    for name in names:
+        if name not in FACES:
+            raise InvalidSetting(f"faces names {name!r}, which is none of {', '.join(FACES)}")
+        lacks = [feature.value for feature in Feature if feature in FACES[name].needs - store.features]
+        if lacks:
+            raise InvalidSetting(f"{store.url} cannot carry the {name} API: it does not keep {', '.join(lacks)}")
+    return names
+
+
+def face_routes(names: list[str], broker: Broker, config: Config) -> tuple[list[Route], Errors]:
+    """All routes of these faces, and how a request is answered that matches none of them."""
+    # MQ-Core has the root of all paths for itself only where it is alone.
+    reserved = RESERVED if "mqcore" in names and len(set(names)) > 1 else frozenset()
+    routes = [route for name in dict.fromkeys(names) for route in FACES[name].routes(broker, config, reserved)]
+    # What no handler has foreseen is answered and logged like any other failure.
+    errors = Errors(failed=lambda _request, error: error_response(error))
+    return routes, explaining(errors, reserved) if reserved else errors

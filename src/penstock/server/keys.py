@@ -1,0 +1,53 @@
+"""The keys of the store, as a running server knows them.
+
+Keys are made and revoked by another process, or by another server on the same store: what it did is noticed within a
+second. Requests are checked against memory, so a check never waits for the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from penstock.broker import Broker
+from penstock.keys import Keyring
+from penstock.model import Key
+from penstock.stores.protocol import Feature, Store
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 1.0
+
+
+class KeyWatch:
+    def __init__(self, store: Store, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        self._can_change = Feature.KEYS in store.features
+        self.keyring = Keyring(store.secret)
+        if self._can_change:
+            with store.unit(write=False) as unit:
+                self.keyring.load(unit.list_keys())
+
+    def start(self) -> None:
+        if self._can_change:
+            self._timer = self._loop.call_later(_LOOK_S, self.look)
+
+    def look(self) -> None:
+        self._broker.work(lambda unit, _now: unit.list_keys(), writes=False).listen(self._load, self._keep)
+
+    def _load(self, keys: list[Key]) -> None:
+        self.keyring.load(keys)
+        self.start()
+
+    def _keep(self, error: Exception) -> None:
+        """What was known stays known while the store does not answer."""
+        if self._can_change:
+            log.warning("API keys cannot be read: %s", error)
+        self.start()
+
+    def stop(self) -> None:
+        self._can_change = False
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,197 @@
+"""Moves of whole queues, as the document tells of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+
+import pytest
+
+from penstock import limits
+from penstock.errors import StoreUnavailable
+from tests.faces.emodb.conftest import Emo
+from tests.faces.emodb.test_refusals import refused
+from tests.servers import ThreadServer
+
+
+def start(emo: Emo, source: str, target: str) -> str:
+    reply = emo.post(f"_move?from={source}&to={target}")
+    assert reply.status == 200, reply.body
+    assert list(reply.json) == ["id"]
+    return reply.json["id"]
+
+
+def end(emo: Emo, reference: str) -> dict:
+    """The status of a move once it has ended."""
+    until = time.monotonic() + 30
+    while (status := emo.get(f"_move/{reference}").json)["status"] == "IN_PROGRESS":
+        assert time.monotonic() < until, status
+        threading.Event().wait(0.01)
+    return status
+
+
+def test_everything_moves(emo: Emo) -> None:
+    emo.post("q/sendbatch", json.dumps(list(range(3500))))
+    before = {message["id"] for message in emo.peek("q", limit=1000)}
+    reference = start(emo, "q", "elsewhere")
+    assert end(emo, reference) == {"from": "q", "to": "elsewhere", "status": "COMPLETE"}
+    assert (emo.size("q"), emo.size("elsewhere")) == (0, 3500)
+    assert {message["id"] for message in emo.peek("elsewhere", limit=1000)} == before
+    assert emo.get(f"_move/{reference}").json["status"] == "COMPLETE"
+
+
+def test_into_a_queue_that_has_messages(emo: Emo) -> None:
+    emo.send("a", "1")
+    emo.send("b", "2")
+    end(emo, start(emo, "a", "b"))
+    assert emo.payloads("b") == [1, 2]
+
+
+def test_what_is_sent_meanwhile_stays_and_a_claim_keeps_its_message(emo: Emo) -> None:
+    emo.send("a", "1", "2")
+    claimed = emo.poll("a", limit=1)
+    end(emo, start(emo, "a", "b"))
+    emo.send("a", "3")
+    assert emo.payloads("b") == [2]
+    emo.ack("a", claimed)
+    assert emo.payloads("a") == [3]
+
+
+def test_a_move_of_nothing_is_complete(emo: Emo) -> None:
+    assert end(emo, start(emo, "nowhere", "b"))["status"] == "COMPLETE"
+    assert emo.size("b") == 0
+
+
+def test_a_move_wakes_whoever_waits_for_the_target(plain: Emo, server: ThreadServer) -> None:
+    plain.send("a", "1")
+    plain.talk("PUT", "/v1/queues/b")
+    claimed: list[dict] = []
+
+    def claim() -> None:
+        with server.talk() as talk:
+            claimed.extend(talk("POST", "/v1/queues/b/claim", {"wait_ms": 20_000}).json["messages"])
+
+    thread = threading.Thread(target=claim)
+    thread.start()
+    while not server.app.waiting_claims():
+        threading.Event().wait(0.01)
+    start(plain, "a", "b")
+    thread.join()
+    assert [message["body"] for message in claimed] == ["1"]
+
+
+def test_into_itself(emo: Emo) -> None:
+    emo.send("a", "1")
+    assert "into itself" in refused(emo.post("_move?from=a&to=a"))
+    assert emo.size("a") == 1
+
+
+@pytest.mark.parametrize("query", ["", "from=a", "to=b", "from=&to=b", "from=a&to="])
+def test_without_both_names(emo: Emo, query: str) -> None:
+    assert refused(emo.post(f"_move?{query}"))
+
+
+@pytest.mark.parametrize("reference", ["0", "no-such-move", "00000000-0000-0000-0000-000000000000", "%C3%A9"])
+def test_an_unknown_move(emo: Emo, reference: str) -> None:
+    assert "no move" in refused(emo.get(f"_move/{reference}"), 404)
+
+
+def test_a_move_is_known_to_its_own_service_only(plain: Emo, dedup: Emo) -> None:
+    of_plain, of_dedup = start(plain, "a", "b"), start(dedup, "a", "b")
+    assert end(plain, of_plain)["from"] == end(dedup, of_dedup)["from"] == "a"
+    assert refused(dedup.get(f"_move/{of_plain}"), 404)
+    assert refused(plain.get(f"_move/{of_dedup}"), 404)
+
+
+@pytest.fixture
+def slow_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message a step, so that a move is still in progress when the next request comes."""
+    monkeypatch.setattr(limits, "STEP_ROWS", 1)
+
+
+def test_two_moves_of_one_queue_at_once(emo: Emo, slow_moves: None) -> None:
+    emo.post("a/sendbatch", json.dumps(list(range(500))))
+    first = start(emo, "a", "b")
+    for source, target in (("a", "b"), ("a", "c"), ("b", "a"), ("b", "c"), ("c", "a")):
+        assert "still in progress" in refused(emo.post(f"_move?from={source}&to={target}"), 409)
+    emo.send("c", "-1")
+    second = start(emo, "c", "b")
+    assert end(emo, first)["status"] == end(emo, second)["status"] == "COMPLETE"
+    assert (emo.size("a"), emo.size("b"), emo.size("c")) == (0, 501, 0)
+    assert end(emo, start(emo, "b", "a"))["status"] == "COMPLETE"
+
+
+def test_to_a_queue_deleted_meanwhile(emo: Emo, slow_moves: None) -> None:
+    emo.post("a/sendbatch", json.dumps(list(range(500))))
+    reference = start(emo, "a", "b")
+    full_name = "dedupq%2Fb" if "dedup" in emo.base else "b"
+    assert emo.talk("DELETE", f"/v1/queues/{full_name}").status == 200
+    assert end(emo, reference) == {"from": "a", "to": "b", "status": "ERROR"}
+    left = emo.size("a")
+    assert 0 < left <= 500
+    assert len(emo.poll("a", limit=1000)) == left
+    assert emo.size("b") == 0
+
+
+def test_other_requests_are_served_between_the_steps(emo: Emo, slow_moves: None) -> None:
+    emo.post("a/sendbatch", json.dumps(list(range(1000))))
+    reference = start(emo, "a", "b")
+    emo.send("other", "1")
+    assert emo.get(f"_move/{reference}").json["status"] == "IN_PROGRESS"
+    assert 0 < emo.size("a") < 1000
+    assert end(emo, reference)["status"] == "COMPLETE"
+
+
+def test_a_move_goes_on_after_the_store_was_away(emo: Emo, server: ThreadServer, slow_moves: None, monkeypatch) -> None:
+    emo.post("a/sendbatch", json.dumps(list(range(300))))
+    reference = start(emo, "a", "b")
+    away = threading.Event()
+
+    def unit(*_args: object) -> None:
+        away.set()
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(server.app._store, "unit", unit)
+    away.wait()
+    monkeypatch.undo()
+    assert end(emo, reference)["status"] == "COMPLETE"
+    assert (emo.size("a"), emo.size("b")) == (0, 300)
+
+
+def test_the_status_is_kept_for_a_day(emo: Emo, server: ThreadServer) -> None:
+    reference = start(emo, "a", "b")
+    end(emo, reference)
+    server.clock.advance(24 * 3600 - 60)
+    threading.Event().wait(1.2)  # a sweep comes once a second
+    assert emo.get(f"_move/{reference}").status == 200
+    server.clock.advance(120)
+    until = time.monotonic() + 10
+    while emo.get(f"_move/{reference}").status == 200:
+        assert time.monotonic() < until
+        threading.Event().wait(0.05)
+    assert refused(emo.get(f"_move/{reference}"), 404)
+
+
+def test_a_stop_in_the_middle_is_clean_and_the_next_start_goes_on(tmp_path, slow_moves: None, caplog) -> None:
+    url = f"sqlite:///{tmp_path}/p.db"
+    server = ThreadServer(url)
+    with server.talk() as talk:
+        emo = Emo(talk, "/queue/1")
+        emo.post("a/sendbatch", json.dumps(list(range(1000))))
+        reference = start(emo, "a", "b")
+    server.stop()
+    assert caplog.records == []
+    server = ThreadServer(url)
+    try:
+        with server.talk() as talk:
+            emo = Emo(talk, "/queue/1")
+            assert end(emo, reference)["status"] == "COMPLETE"
+            assert (emo.size("a"), emo.size("b")) == (0, 1000)
+    finally:
+        server.stop()
+
+
+def test_what_is_no_method_of_a_move(emo: Emo) -> None:
+    assert emo.get("_move").status == 405
+    assert emo.post("_move/x").status == 405

@@ -1,0 +1,102 @@
+"""`kill -9` in the middle of a move, and two servers at work on the same one."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.clock import system_clock
+from penstock.model import Dedup, Draft, Move, MoveStatus, PeekAfter, Settings
+from penstock.stores import Store, open_store
+from tests.faces.emodb.conftest import Emo
+from tests.faces.emodb.test_moves import end, start
+
+COUNT = 20_000
+
+
+class Watched:
+    """The store of the servers, opened as a library beside them."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def fill(self, queue: str, settings: Settings) -> None:
+        now = system_clock()
+        with self.store.unit() as unit:
+            unit.create_queue(queue, settings, now)
+        for begin in range(0, COUNT, 5_000):
+            drafts = [Draft(b"%d" % number, "application/json") for number in range(begin, begin + 5_000)]
+            with self.store.unit() as unit:
+                unit.send(queue, drafts, now)
+
+    def move(self, reference: str) -> Move:
+        with self.store.unit(write=False) as unit:
+            return unit.find_move(reference)
+
+    def wait_until_moved(self, reference: str, count: int) -> None:
+        while self.move(reference).moved < count:
+            threading.Event().wait(0.001)
+
+    def bodies(self, queue: str) -> list[int]:
+        numbers: list[int] = []
+        after = None
+        while True:
+            with self.store.unit(write=False) as unit:
+                page = unit.peek(queue, 5_000, after)
+            if not page:
+                return numbers
+            numbers += [int(message.body) for message in page]
+            after = PeekAfter(page[-1].ready_at, page[-1].seq)
+
+
+@pytest.fixture
+def watched(tmp_path: Path):
+    store = open_store(f"sqlite:///{tmp_path}/data/penstock.db")
+    yield Watched(store)
+    store.close()
+
+
+@pytest.mark.parametrize("kills", [(1,), (5_000, 15_000), (2_000, 4_000, 8_000, 16_000)])
+@pytest.mark.parametrize(("base", "space"), [("/queue/1", ""), ("/dedupq/1", "dedupq/")])
+def test_a_move_survives_kill_9(serve, watched: Watched, base: str, space: str, kills: tuple[int, ...]) -> None:
+    watched.fill(f"{space}here", Settings(dedup=Dedup.CLAIM if space else Dedup.OFF))
+    server = serve()
+    with server.talk() as talk:
+        reference = start(Emo(talk, base), "here", "there")
+    for count in kills:
+        watched.wait_until_moved(reference, count)
+        server.kill()
+        assert watched.move(reference).status is MoveStatus.IN_PROGRESS
+        server = serve()
+    with server.talk() as talk:
+        assert end(Emo(talk, base), reference)["status"] == "COMPLETE"
+    assert watched.move(reference).moved == COUNT
+    assert watched.bodies(f"{space}here") == []
+    assert watched.bodies(f"{space}there") == list(range(COUNT))
+
+
+def test_two_servers_share_the_work_of_one_move(serve, watched: Watched) -> None:
+    watched.fill("here", Settings())
+    first, second = serve(), serve()
+    with first.talk() as talk:
+        reference = start(Emo(talk, "/queue/1"), "here", "there")
+    third = serve()  # which resumes what the first has begun
+    with third.talk() as talk:
+        assert end(Emo(talk, "/queue/1"), reference)["status"] == "COMPLETE"
+    assert watched.move(reference).moved == COUNT
+    assert watched.bodies("here") == []
+    assert watched.bodies("there") == list(range(COUNT))
+    assert [server.terminate() for server in (first, second, third)] == [0, 0, 0]
+
+
+def test_a_server_takes_over_the_move_of_one_that_has_died(serve, watched: Watched) -> None:
+    watched.fill("here", Settings())
+    first, second = serve(), serve()
+    with first.talk() as talk:
+        reference = start(Emo(talk, "/queue/1"), "here", "there")
+    first.kill()
+    with second.talk() as talk:
+        assert end(Emo(talk, "/queue/1"), reference)["status"] == "COMPLETE"
+    assert watched.bodies("there") == list(range(COUNT))

@@ -1,0 +1,66 @@
+"""Keys made in a store before, or while, a server is running on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock import keys
+from penstock.clock import system_clock
+from penstock.model import Key
+from penstock.stores import open_store
+from tests.servers import ThreadServer
+
+
+class KeyStore:
+    """The store of the fixture `server`, opened beside it as `penstock key` does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "data" / "penstock.db"
+        self.url = f"sqlite:///{self.path}"
+
+    def create(self, name: str, *rules: str) -> str:
+        """The secret of a new key."""
+        secret = keys.mint()
+        store = open_store(self.url)
+        with store.unit() as unit:
+            unit.create_key(Key(name, keys.digest(store.secret, secret.encode()), rules, system_clock()))
+        store.close()
+        return secret
+
+    def revoke(self, name: str) -> None:
+        store = open_store(self.url)
+        with store.unit() as unit:
+            unit.revoke_key(name, system_clock())
+        store.close()
+
+
+@pytest.fixture
+def key_store(tmp_path: Path) -> KeyStore:
+    return KeyStore(tmp_path)
+
+
+@pytest.fixture
+def keyed(key_store: KeyStore, tmp_path: Path):
+    """Start a server on a store that already has its keys."""
+    started: list[ThreadServer] = []
+
+    def start(**settings: object) -> ThreadServer:
+        started.append(ThreadServer(key_store.url, **settings))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 10) -> None:
+    """A running server notices a change of the keys within about a second."""
+    until = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < until
+        threading.Event().wait(0.02)

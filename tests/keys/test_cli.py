@@ -1,0 +1,132 @@
+"""`penstock key`, which opens the store itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from penstock.cli import main
+from tests.keys.conftest import KeyStore, eventually
+from tests.servers import ThreadServer
+
+
+@pytest.fixture
+def run(key_store: KeyStore) -> Callable[..., Result]:
+    def run(*words: str, stdin: str | None = None) -> Result:
+        return CliRunner(env={"PENSTOCK_STORE": key_store.url}).invoke(main, ("key", *words), input=stdin)
+
+    return run
+
+
+def created(run: Callable[..., Result], name: str, *rules: str) -> str:
+    result = run("create", "--name", name, *(word for rule in rules for word in ("--allow", rule)))
+    assert result.exit_code == 0, result.output
+    assert f"only time the secret of {name}" in result.stderr
+    return result.stdout.strip()
+
+
+def test_create_prints_the_secret_alone(run) -> None:
+    secret = created(run, "orders", "queue|post|orders-*", "queue|get_status|orders-*")
+    assert secret.startswith("psk_")
+    assert "\n" not in secret
+    listed = run("list").stdout
+    assert secret not in listed
+    assert "orders" in listed
+    assert "queue|post|orders-*, queue|get_status|orders-*" in listed
+
+
+def test_in_json(run) -> None:
+    made = json.loads(run("create", "--name", "k", "--allow", "queue|*|*", "--json").stdout)
+    assert (made["name"], made["rules"], made["secret"][:4]) == ("k", ["queue|*|*"], "psk_")
+    [listed] = json.loads(run("list", "--json").stdout)
+    assert sorted(listed) == ["created_at", "name", "revoked_at", "rules"]
+    assert json.loads(run("revoke", "k", "--json").stdout) == {"revoked": "k"}
+    checked = run("check", "--name", "k", "--action", "post", "--queue", "q", "--json")
+    assert checked.exit_code == 1
+    assert json.loads(checked.stdout)["permitted"] is False
+
+
+def test_check_names_the_rule_or_the_reason(run) -> None:
+    secret = created(run, "k", "queue|post|orders-*", "queue|admin|*")
+
+    def check(*words: str, stdin: str | None = None) -> tuple[int, str]:
+        result = run("check", *words, stdin=stdin)
+        return result.exit_code, result.stdout.strip()
+
+    asked = ("--action", "post", "--queue", "orders-eu")
+    assert check("--name", "k", *asked) == (0, "permitted by queue|post|orders-*")
+    assert check("--secret", secret, *asked) == (0, "permitted by queue|post|orders-*")
+    assert check("--secret", "-", *asked, stdin=f"{secret}\n") == (0, "permitted by queue|post|orders-*")
+    assert check("--name", "k", "--action", "admin", "--queue", "*") == (0, "permitted by queue|admin|*")
+    code, why = check("--name", "k", "--action", "poll", "--queue", "orders-eu")
+    assert (code, why.startswith("not permitted: no rule of k is about poll on orders-eu")) == (1, True)
+    assert check("--name", "nobody", *asked) == (1, "not permitted: there is no such key")
+    assert check("--secret", "psk_wrong", *asked) == (1, "not permitted: there is no such key")
+    run("revoke", "k")
+    code, why = check("--secret", secret, *asked)
+    assert (code, why.startswith("not permitted: k was revoked on ")) == (1, True)
+
+
+@pytest.mark.parametrize("words", [(), ("--name", "k", "--secret", "s")])
+def test_check_takes_a_name_or_a_secret(run, words: tuple[str, ...]) -> None:
+    result = run("check", *words, "--action", "post", "--queue", "q")
+    assert (result.exit_code, "either --name or --secret" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("create", "--name", "a b", "--allow", "queue|*|*"), 3, "the name of an API key"),
+        (("create", "--name", "k", "--allow", "queue|send|*"), 3, "the action is one of"),
+        (("create", "--name", "k"), 2, "--allow"),
+        (("create", "--allow", "queue|*|*"), 2, "--name"),
+        (("revoke", "nobody"), 3, "no API key 'nobody'"),
+        (("check", "--name", "k", "--action", "send", "--queue", "q"), 2, "--action"),
+        (("list", "--store", "memory://"), 2, "forgets"),
+        (("create", "--name", "k", "--allow", "queue|*|*", "--store", "memory://"), 2, "forgets"),
+        (("list", "--store", "nonsense"), 2, "nonsense"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(run, words: tuple[str, ...], code: int, why: str) -> None:
+    result = run(*words)
+    assert (result.exit_code, why in result.stderr) == (code, True), result.output
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_name_is_never_used_again(run) -> None:
+    created(run, "k", "queue|*|*")
+    run("revoke", "k")
+    result = run("create", "--name", "k", "--allow", "queue|*|*")
+    assert (result.exit_code, "there is or was" in result.stderr) == (3, True)
+
+
+def test_a_running_server_knows_the_key_within_a_second(run, server: ThreadServer) -> None:
+    secret = created(run, "k", "queue|post|orders-*")
+    with server.talk() as talk:
+        eventually(lambda: talk("POST", "/queue/1/orders-1/send", [1]).status == 403)
+        assert talk("POST", "/queue/1/orders-1/send", [1], x_bv_api_key=secret).status == 200
+        run("revoke", "k")
+        eventually(lambda: talk("POST", "/queue/1/orders-1/send", [1], x_bv_api_key=secret).status == 403)
+
+
+def test_as_a_program_in_the_folder_of_the_server(tmp_path: Path) -> None:
+    def penstock(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "penstock", "key", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    made = penstock("create", "--name", "k", "--allow", "queue|*|*")
+    assert made.returncode == 0, made.stderr
+    secret = made.stdout.strip()
+    assert secret.startswith("psk_")
+    assert (tmp_path / "data" / "penstock.db").exists()
+    assert penstock("check", "--secret", secret, "--action", "poll", "--queue", "q").returncode == 0
+    assert penstock("revoke", "k").stdout == "revoked k\n"
+    assert penstock("check", "--secret", secret, "--action", "poll", "--queue", "q").returncode == 1
+    assert secret not in penstock("list").stdout
