@@ -1,0 +1,184 @@
+"""Nothing that is planted in the folders, and no name that is asked for, leads out of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import FeatureMissing, InvalidRequest, QueueNotFound, StoreForeign
+from penstock.model import Draft, Key, Receipt, Settings
+from tests.mqcore.disk import Desk, open_root, tree
+
+ID = "00000000-0000-7000-8000-000000000001"
+HOSTILE = [
+    "",
+    ".",
+    "..",
+    "../x",
+    "/etc",
+    "a/b",
+    "a\0b",
+    "a\nb",
+    "a:b",
+    "ä",
+    "a b",
+    "*",
+    "x" * 219,
+    "q/../../x",
+    "-\udcff",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_refused_and_are_no_queue(desk: Desk, root: Path, name: str) -> None:
+    with pytest.raises(InvalidRequest):
+        desk.create(name)
+    with pytest.raises(QueueNotFound):
+        desk.send(b"x", to=name)
+    with pytest.raises(QueueNotFound):
+        desk.claim(queue=name)
+    with pytest.raises(QueueNotFound):
+        desk.delete(name)
+    assert desk.ack(ID, queue=name) == [False]
+    assert sorted(os.listdir(root.parent)) == ["root"]
+    assert tree(root) == set()
+
+
+@pytest.mark.parametrize(
+    "message_id", ["", "..", "../../x", "x", ID + "/..", ID[:-1], ID + "\0", "*", ID.replace("-", "_")]
+)
+def test_hostile_ids_are_no_message(desk: Desk, root: Path, message_id: str) -> None:
+    desk.create()
+    desk.send(b"x")
+    before = tree(root)
+    assert desk.ack(message_id) == [False]
+    assert tree(root) == before
+
+
+def test_the_longest_name_works(desk: Desk) -> None:
+    name = "x" * 218
+    desk.create(name)
+    desk.send(b"body", to=name)
+    [message] = desk.claim(queue=name)
+    assert desk.ack(message.id, queue=name) == [True]
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """Something outside the root that nobody may read, change or destroy through it."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / ID).write_bytes(b"secret")
+    return folder / ID
+
+
+def test_a_link_in_the_place_of_a_message_is_never_followed(desk: Desk, root: Path, secret: Path) -> None:
+    desk.create()
+    (root / "queues/q" / ID).symlink_to(secret)
+    desk.send(b"real")
+    assert desk.bodies() == [b"real"]
+    desk.sweep()
+    assert secret.read_bytes() == b"secret"
+    assert not (root / "queues/q" / ID).is_symlink()
+
+
+@pytest.mark.parametrize("folder", ["new", "delay", "remove"])
+def test_links_in_the_other_folders(desk: Desk, root: Path, secret: Path, folder: str) -> None:
+    desk.create()
+    before = secret.stat()
+    (root / folder / f"q:{ID}").symlink_to(secret)
+    desk.now = 2**41
+    desk.sweep()
+    assert desk.bodies() == []
+    while desk.sweep():
+        pass
+    assert tree(root) == set()
+    assert (secret.read_bytes(), secret.stat().st_mtime_ns) == (b"secret", before.st_mtime_ns)
+
+
+def test_a_linked_folder_is_no_queue(desk: Desk, root: Path, secret: Path) -> None:
+    (root / "queues/q").symlink_to(secret.parent)
+    with pytest.raises(QueueNotFound):
+        desk.claim()
+    with pytest.raises(QueueNotFound):
+        desk.send(b"x")
+    with pytest.raises(StoreForeign):
+        desk.create()
+    assert desk.ack(ID) == [False]
+    with desk.store.unit(write=False) as unit:
+        assert unit.list_queues(0, 10).total == 0
+    assert os.listdir(secret.parent) == [ID]
+
+
+def test_a_queue_swapped_for_a_link_while_it_is_open(desk: Desk, root: Path, secret: Path) -> None:
+    desk.create()
+    desk.send(b"x")
+    os.rename(root / "queues/q", root / "aside")
+    (root / "queues/q").symlink_to(secret.parent)
+    with pytest.raises(QueueNotFound):
+        desk.claim()
+    assert os.listdir(secret.parent) == [ID]
+
+
+@pytest.mark.parametrize("name", ["new", "queues", "delay", "remove"])
+def test_a_root_whose_folder_is_a_link_is_refused(root: Path, secret: Path, name: str) -> None:
+    root.mkdir()
+    (root / name).symlink_to(secret.parent)
+    with pytest.raises(StoreForeign, match="not a folder"):
+        open_root(root)
+
+
+def test_pipes_and_folders_in_the_place_of_messages_hold_nobody_up(desk: Desk, root: Path) -> None:
+    desk.create()
+    os.mkfifo(root / "queues/q" / ID)
+    (root / "queues/q" / ID.replace("1", "2")).mkdir()
+    (root / "queues/q" / "README").write_bytes(b"no message")
+    desk.send(b"real")
+    assert desk.bodies() == [b"real"]
+    while desk.sweep():
+        pass
+    assert (root / "queues/q/README").read_bytes() == b"no message"
+
+
+def test_a_hard_link_to_something_else_is_only_ever_unlinked(desk: Desk, root: Path, secret: Path) -> None:
+    desk.create()
+    os.link(secret, root / "remove" / f"q:{ID}")
+    desk.sweep()
+    assert secret.read_bytes() == b"secret"
+
+
+LACKING = {
+    "update": lambda unit: unit.update_queue("q", Settings(delay_ms=1)),
+    "settings": lambda unit: unit.create_queue("other", Settings(delay_ms=1), 0),
+    "attributes": lambda unit: unit.send("q", [Draft(b"x", attributes={"a": "b"})], 0),
+    "delay": lambda unit: unit.send("q", [Draft(b"x", delay_ms=1)], 0),
+    "ack": lambda unit: unit.ack([Receipt(ID)], 0),
+    "renew": lambda unit: unit.renew([Receipt(ID)], 0, 1),
+    "release": lambda unit: unit.release([Receipt(ID)], 0),
+    "release_all": lambda unit: unit.release_all("q", 0, 1),
+    "move": lambda unit: unit.move("q", "q", 0, 1, 1),
+    "start_move": lambda unit: unit.start_move("message_id", "q", "q", 0),
+    "step_move": lambda unit: unit.step_move("message_id", 0, 1),
+    "purge": lambda unit: unit.purge("q", 0, 1, 1),
+    "last_seq": lambda unit: unit.last_seq(),
+    "peek": lambda unit: unit.peek("q", 1),
+    "locate": lambda unit: unit.locate([]),
+    "ledger": lambda unit: unit.ledger(0, 1),
+    "tally": lambda unit: unit.tally("q"),
+    "create_key": lambda unit: unit.create_key(Key("k", b"", (), 0)),
+    "revoke_key": lambda unit: unit.revoke_key("k", 0),
+}
+
+
+@pytest.mark.parametrize("verb", LACKING)
+def test_what_the_document_does_not_define_is_missing_and_says_so(desk: Desk, verb: str) -> None:
+    desk.create()
+    with pytest.raises(FeatureMissing, match="does not keep"), desk.store.unit() as unit:
+        LACKING[verb](unit)
+
+
+def test_there_are_no_keys_and_no_moves(desk: Desk) -> None:
+    with desk.store.unit(write=False) as unit:
+        assert (unit.list_keys(), unit.unfinished_moves(), unit.find_move("message_id")) == ([], [], None)
