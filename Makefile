@@ -1,5 +1,7 @@
 # `make run` starts a server, `make test` runs every test. Both set up what they need first.
 PYTHON ?= python3
+# One worker a core; `make test PYTEST_ARGS="-k dedup"` runs a part.
+PYTEST_ARGS ?= -n auto
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: run test setup check bench format requirements clean

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import foundation
+from bench import emodb, foundation, mqcore, vsqs
 from bench.measure import as_json, table
 from bench.servers import is_installed
 
-MEASURES = {**foundation.MEASURES}
+MEASURES = {**foundation.MEASURES, **vsqs.MEASURES, **emodb.MEASURES, **mqcore.MEASURES}
 
 
 def main() -> int:

@@ -3,6 +3,10 @@
 set -eu
 missing=""
 command -v strace >/dev/null || missing="$missing strace"
+command -v curl >/dev/null || missing="$missing curl"
+command -v openssl >/dev/null || missing="$missing openssl"
+command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
+command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null

@@ -14,6 +14,8 @@ import penstock.client
 from penstock.cli import main
 from penstock.client import Client
 from penstock.edge.router import Route
+from penstock.faces.emodb import emodb_routes
+from penstock.faces.mqcore import mqcore_routes
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.server.config import SETTINGS, shown
@@ -22,7 +24,13 @@ from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, tex
 
 # Routes are only looked at here: no handler runs, so no broker is needed.
 NO_BROKER: Any = None
-FACES = {"mqs.md": mqs_routes(NO_BROKER), "native.md": native_routes(NO_BROKER)}
+FACES = {
+    "mqs.md": mqs_routes(NO_BROKER),
+    "native.md": native_routes(NO_BROKER),
+    "mqcore.md": mqcore_routes(NO_BROKER, 10_000),
+    # The second service has the same routes under another name, which the page says once.
+    "emodb.md": [route for route in emodb_routes(NO_BROKER) if route.pattern.startswith("/queue/")],
+}
 _ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -51,7 +59,7 @@ def test_a_settings_row_is_right(name: str) -> None:
 
 def test_every_variable_that_is_named_is_read() -> None:
     known = {setting.variable for setting in SETTINGS.values()}
-    known |= {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY"}
+    known |= {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_MQ_ROOT"}
     for page in PAGES:
         assert set(re.findall(r"\bPENSTOCK_[A-Z_]*[A-Z]", text_of(page))) <= known, name_of(page)
 

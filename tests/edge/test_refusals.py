@@ -357,4 +357,4 @@ async def test_refusals_in_the_words_of_a_face(edge):
         return Response(status, f"{request and request.path} {reason}".encode())
 
     client = await (await edge.start(errors=Errors(refused=refused))).connect()
-    assert (await client.ask(edge.post("/small", bytes(11)))).body == b"/small the body is too long"
+    assert (await client.ask(edge.post("/small", bytes(11)))).body == b"/small the body is longer than 10 bytes"
