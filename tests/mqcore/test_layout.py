@@ -170,3 +170,11 @@ def test_what_another_process_redelivers_is_found_among_the_older(desk: Desk, ro
     [message] = desk.claim()
     os.rename(root / f"delay/q:{message.id}", root / "queues/q" / message.id)
     assert desk.bodies() == [b"0", b"1", b"2", b"3"]
+
+
+def test_what_is_only_looked_at_is_seen_once_and_stays(desk: Desk, root: Path) -> None:
+    desk.create()
+    sent = desk.send(b"1", b"2")
+    for _ in range(3):
+        assert [message.id for message in desk.claim(5, hold_ms=0)] == sent
+    assert tree(root) == {f"queues/q/{message_id}" for message_id in sent}

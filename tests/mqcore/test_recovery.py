@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import QueueNotFound, StoreFull, StoreUnavailable
-from penstock.model import Draft
+from penstock.model import Draft, Receipt
 from tests.mqcore.disk import HOLD_MS, Desk, open_root, tree
 
 ID = "00000000-0000-7000-8000-000000000001"
@@ -154,3 +154,22 @@ def test_deleted_and_made_again_queues_leak_no_descriptors(desk: Desk) -> None:
         desk.delete()
     desk.sweep()
     assert len(os.listdir("/proc/self/fd")) <= before + 3
+
+
+def test_a_lost_unit_leaves_acked_and_claimed_messages_in_their_place(desk: Desk) -> None:
+    desk.create()
+    first, second, third = desk.send(b"1", b"2", b"3")
+    [claimed] = desk.claim()
+
+    def lose() -> None:
+        with desk.store.unit() as unit:
+            unit.ack([Receipt(message_id, queue="q") for message_id in (first, second)], desk.now)
+            assert [message.id for message in unit.claim("q", 2, desk.now, HOLD_MS).messages] == [third]
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        lose()
+    assert claimed.id == first
+    assert desk.bodies() == [b"2", b"3"]
+    desk.now += HOLD_MS
+    assert desk.bodies() == [b"1", b"2", b"3"]

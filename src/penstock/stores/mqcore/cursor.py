@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from bisect import insort
+from bisect import bisect_left
 from random import Random
 
 from penstock.stores.mqcore.freshness import Freshness
@@ -66,7 +66,10 @@ class Cursor:
         elif name > self._names[-1]:
             self._names.append(name)
         else:
-            insort(self._names, name, lo=self._next)
+            place = bisect_left(self._names, name, lo=self._next)
+            # A listing may have found it already.
+            if self._names[place] != name:
+                self._names.insert(place, name)
 
     def _take_stretch(self, length: int) -> None:
         waiting = len(self._names) - self._next

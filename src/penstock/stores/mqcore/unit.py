@@ -115,18 +115,20 @@ class MqCoreUnit(LackingVerbs):
         hold = _DEFAULT.visibility_ms if hold_ms is None else hold_ms
         found.cursor.refresh()
         messages: list[Message] = []
+        looked_at: set[str] = set()
         room = limits.CLAIM_BYTES
         while len(messages) < limit and room > 0:
             message_id = found.cursor.take(limit - len(messages))
-            if message_id is None:
-                break
+            if message_id is None or message_id in looked_at:
+                break  # what is only looked at stays there, and would be found again and again
             read = self._take(found, message_id, now + hold) if hold > 0 else self._look(found, message_id)
             if read is not None:
                 messages.append(_message(found.name, message_id, read, now + hold))
                 room -= len(read[0])
-        if hold <= 0:
-            for message in messages:
-                found.cursor.add(message.id)
+            if hold <= 0:
+                looked_at.add(message_id)
+        for message_id in looked_at:
+            found.cursor.add(message_id)
         self._state.claimed += len(messages)
         return Claimed(messages, more=room <= 0 and len(messages) < limit)
 
@@ -192,11 +194,19 @@ class MqCoreUnit(LackingVerbs):
         for source, source_name in places + places[1:]:
             if move(source_name, source, name, folders.remove):
                 self._round.touch(source, folders.remove)
-                self._round.undo_by(partial(move, name, folders.remove, source_name, source))
+                self._round.undo_by(partial(self._put_back, queue, name, source, source_name))
                 if self._state.mover is not None:
                     self._state.mover.delays.discard(name)
                 return True
         return False
+
+    def _put_back(self, queue: QueueFolder, name: str, source: int, source_name: str) -> None:
+        if not move(name, self._folders.remove, source_name, source):
+            return
+        if source == queue.descriptor:
+            queue.cursor.add(source_name)
+        elif self._state.mover is not None:
+            self._state.mover.delays.note(self._folders.delay, name)
 
     def end(self) -> None:
         """Claims on a queue that was deleted meanwhile: nobody must get these messages again, not even from a new queue
