@@ -85,3 +85,18 @@ def test_a_queue_made_by_a_first_send_is_an_ordinary_one(plain: Emo) -> None:
     assert described["visibility_timeout"] == 30
     assert described["message_deduplication"] is False
     assert json.loads(plain.get("fresh/size").body) == 1
+
+
+def test_the_queues_of_the_dedup_service_are_hidden_from_mqs(talk: Talk) -> None:
+    talk("POST", "/dedupq/1/hidden/send", {"a": 1})
+    assert talk("GET", "/v1/queues/dedupq%2Fhidden").status == 200
+    for method, path in (
+        ("GET", "/queues/dedupq%2Fhidden"),
+        ("DELETE", "/queues/dedupq%2Fhidden"),
+        ("POST", "/queues/dedupq%2Fhidden"),
+        ("GET", "/messages/dedupq%2Fhidden"),
+        ("POST", "/messages/dedupq%2Fhidden"),
+    ):
+        assert talk(method, path, b"{}" if method == "POST" else None).status == 404
+    assert talk("PUT", "/queues/dedupq%2Fhidden", b"{}").status == 400
+    assert talk("GET", "/dedupq/1/hidden/size").json == 1

@@ -57,8 +57,10 @@ class _Messages:
         self._broker = broker
         self._cut = cut_oversize
 
-    def send(self, request: Request) -> Pending[Response]:
+    def send(self, request: Request) -> Response | Pending[Response]:
         [queue] = request.params
+        if "/" in queue:
+            return error_response(QueueNotFound(queue))
         headers = request.headers
         try:
             content_type = _content_type(headers)
@@ -98,8 +100,10 @@ class _Messages:
             lambda found: error_response(QueueNotFound(queue) if found is None else error), error_response
         )
 
-    def claim(self, request: Request) -> Pending[Response]:
+    def claim(self, request: Request) -> Response | Pending[Response]:
         [queue] = request.params
+        if "/" in queue:
+            return error_response(QueueNotFound(queue))
         headers = request.headers
         try:
             limit = _header_number(headers, b"x-mqs-max-messages", 1, MAX_MESSAGES) or 1

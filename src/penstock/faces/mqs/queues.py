@@ -57,7 +57,7 @@ class _Queues:
         [name] = request.params
 
         def create(unit: Unit, now: int) -> Queue:
-            if unit.find_queue(name) is not None:
+            if "/" not in name and unit.find_queue(name) is not None:
                 raise QueueExists(name)
             settings = _settings(unit, request.body, Settings())
             check_dead_letters(request, settings)
@@ -69,7 +69,7 @@ class _Queues:
         [name] = request.params
 
         def update(unit: Unit, _now: int) -> Queue:
-            found = unit.find_queue(name)
+            found = unit.find_queue(plain(name))
             if found is None:
                 raise QueueNotFound(name)
             settings = _settings(unit, request.body, found.settings)
@@ -80,7 +80,7 @@ class _Queues:
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        deleted = self._broker.work(lambda unit, now: unit.delete_queue(name, now))
+        deleted = self._broker.work(lambda unit, now: unit.delete_queue(plain(name), now))
         return deleted.then(lambda queue: json_response(200, _config(queue)), error_response)
 
     def list(self, request: Request) -> Response | Pending[Response]:
@@ -99,13 +99,20 @@ class _Queues:
         [name] = request.params
 
         def describe(unit: Unit, now: int) -> tuple[Queue, Count, int]:
-            count = unit.count(name, now, limits.COUNT_ROWS)
+            count = unit.count(plain(name), now, limits.COUNT_ROWS)
             queue = unit.find_queue(name)
             if queue is None:
                 raise QueueNotFound(name)
             return queue, count, now
 
         return self._broker.work(describe, writes=False).then(_description, error_response)
+
+
+def plain(name: str) -> str:
+    """The queues of another name space are none of this API's."""
+    if "/" in name:
+        raise QueueNotFound(name)
+    return name
 
 
 def _number(request: Request, name: str, default: int) -> int:

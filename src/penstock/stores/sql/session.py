@@ -131,11 +131,10 @@ class Session:
 
     def flush(self) -> None:
         """Write what was gathered in memory: once a unit, however many messages it carried."""
-        for queue, (arrived, departed) in self._tallies.items():
-            self.engine.run(
-                "UPDATE tally SET arrived = arrived + ?, departed = departed + ? WHERE queue = ?",
-                (arrived, departed, queue),
-            )
+        self.engine.many(
+            "UPDATE tally SET arrived = arrived + ?, departed = departed + ? WHERE queue = ?",
+            [(arrived, departed, queue) for queue, (arrived, departed) in self._tallies.items()],
+        )
 
     def promote(self, queue: int, now: int, limit: int) -> int:
         """Delays and claims that have run out: ready again, in their old place. Returns how many."""
