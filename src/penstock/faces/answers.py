@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 
 import msgspec
 
-from penstock.edge.message import Response
+from penstock.edge.message import Handler, Request, Response
 from penstock.errors import (
     CallerError,
     KeyExists,
     KeyNotFound,
     NotPermitted,
+    PenstockError,
     QueueExists,
     QueueNotFound,
     TooLarge,
     TryAgain,
 )
+from penstock.pending import Pending
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,26 @@ def error_response(error: Exception) -> Response:
     return json_response(status, {"error": str(error)})
 
 
+def answered_by(failure: Callable[[Exception], Response]) -> Callable[[Handler], Handler]:
+    """Handlers whose errors, raised or still to come, are answered by a face's own table."""
+
+    def wrap(handler: Handler) -> Handler:
+        def handle(request: Request) -> Response | Pending[Response]:
+            try:
+                answer = handler(request)
+            except PenstockError as error:
+                return failure(error)
+            return answer.then(_unchanged, failure) if isinstance(answer, Pending) else answer
+
+        return handle
+
+    return wrap
+
+
+def _unchanged(response: Response) -> Response:
+    return response
+
+
 @lru_cache(256)
 def rfc3339(instant: int) -> bytes:
     """Cached: the messages of one claim share their instants."""
@@ -61,6 +84,7 @@ def rfc3339(instant: int) -> bytes:
 _CONTROL_CHARACTERS = dict.fromkeys([*range(32), 127], " ")
 
 
+@lru_cache(256)
 def header_value(text: str) -> bytes:
-    """Text that came in through any face, made safe to stand in a header."""
+    """Text that came in through any face, made safe to stand in a header. Cached: mostly it is a content type."""
     return text.translate(_CONTROL_CHARACTERS).encode("latin-1", "replace")

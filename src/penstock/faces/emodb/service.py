@@ -7,21 +7,19 @@ import re
 from msgspec import Struct
 
 from penstock import limits, names
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.message import Request, Response
 from penstock.errors import (
     CallerError,
     InvalidRequest,
     MoveConflict,
     MoveNotFound,
     NotPermitted,
-    PenstockError,
     TooLarge,
     TryAgain,
 )
-from penstock.faces.answers import error_response, json_response
+from penstock.faces.answers import answered_by, error_response, json_response
 from penstock.faces.permission import Permission, Refusal, Scope
 from penstock.model import Dedup, Settings
-from penstock.pending import Pending
 
 SUCCESS = json_response(200, {"success": True})
 NOT_AUTHORIZED = json_response(403, {"reason": "not authorized"})
@@ -82,21 +80,7 @@ def failure(error: Exception) -> Response:
             return error_response(error)
 
 
-def answered(handler: Handler) -> Handler:
-    """A handler whose errors, raised or still to come, are answered in EmoDB's manner."""
-
-    def handle(request: Request) -> Response | Pending[Response]:
-        try:
-            answer = handler(request)
-        except PenstockError as error:
-            return failure(error)
-        return answer.then(_unchanged, failure) if isinstance(answer, Pending) else answer
-
-    return handle
-
-
-def _unchanged(response: Response) -> Response:
-    return response
+answered = answered_by(failure)
 
 
 def success(_result: object) -> Response:

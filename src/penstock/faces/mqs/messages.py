@@ -201,10 +201,11 @@ def _message_headers(message: Message) -> multipart.Headers:
         (b"X-MQS-MESSAGE-PUBLISHED-AT", rfc3339(message.sent_at)),
         (b"X-MQS-MESSAGE-VISIBLE-AT", rfc3339(message.ready_at)),
     )
-    for name, header in _RETURNED.items():
-        value = message.attributes and message.attributes.get(name)
-        if value:
-            headers += ((header, header_value(value)),)
+    if message.attributes:
+        for name, header in _RETURNED.items():
+            value = message.attributes.get(name)
+            if value:
+                headers += ((header, header_value(value)),)
     return headers
 
 

@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from penstock.edge.message import Request, Response
-from penstock.errors import InvalidRequest, PenstockError
-from penstock.faces.answers import error_response
-from penstock.pending import Pending
+from penstock.edge.message import Request
+from penstock.errors import InvalidRequest
+from penstock.faces.answers import answered_by, error_response
 
 T = TypeVar("T")
 
@@ -43,20 +42,4 @@ def query_number(request: Request, name: str, default: int, lowest: int, highest
     return within(name, int(text), lowest, highest)
 
 
-def answered(
-    handler: Callable[[Request], Response | Pending[Response]],
-) -> Callable[[Request], Response | Pending[Response]]:
-    """A handler whose errors, raised or still to come, are answered in JSON."""
-
-    def handle(request: Request) -> Response | Pending[Response]:
-        try:
-            answer = handler(request)
-        except PenstockError as error:
-            return error_response(error)
-        return answer.then(_unchanged, error_response) if isinstance(answer, Pending) else answer
-
-    return handle
-
-
-def _unchanged(response: Response) -> Response:
-    return response
+answered = answered_by(error_response)
