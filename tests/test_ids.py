@@ -89,3 +89,17 @@ def test_what_is_no_id(text: str) -> None:
 def test_the_example_of_the_documentation() -> None:
     assert ids.seq_of(GOOD) == 42
     assert ids.make_id("7abc-9def", 0x0199A8C251F4, 42) == GOOD
+
+
+def test_an_id_is_canonical_however_it_was_written() -> None:
+    text = "0199a8c2-51f4-7abc-9def-00000000002a"
+    for written in (text, text.upper(), text.replace("-", ""), f"{{{text}}}", f"urn:uuid:{text}"):
+        assert ids.canonical(written) == text
+
+
+@pytest.mark.parametrize("text", ["", "x", "0199a8c2-51f4-7abc-9def-00000000002", "\n" * 36])
+def test_what_is_no_uuid_is_never_canonical(text: str) -> None:
+    with pytest.raises(ValueError, match="UUID"):
+        ids.canonical(text)
+    with pytest.raises(ValueError, match="invalid literal"):
+        ids.canonical("g" * 32)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-from penstock import limits
+from penstock import ids, limits
 from penstock.broker import Broker
 from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
@@ -115,7 +115,7 @@ class _Messages:
     def ack(self, request: Request) -> Response | Pending[Response]:
         [text] = request.params
         try:
-            message_id = str(UUID(text))
+            message_id = ids.canonical(text)
         except ValueError:
             return error_response(InvalidRequest("a message id is a UUID"))
         receipts = (Receipt(message_id),)
