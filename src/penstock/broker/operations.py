@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock import limits
 from penstock.errors import CallerError
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
-
-T = TypeVar("T")
 
 UNSERVED = object()
 

@@ -21,7 +21,7 @@ nobody else is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol
@@ -266,6 +266,3 @@ class Store(Protocol):
         """Whether another process has changed the store since this was last asked. Cheap."""
 
     def close(self) -> None: ...
-
-
-OpenStore = Callable[[str], Store]

@@ -18,6 +18,7 @@ from penstock.errors import (
     TryAgain,
 )
 from penstock.faces.answers import answered_by, error_response, json_response
+from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission, Refusal, Scope
 from penstock.model import Dedup, Settings
 
@@ -91,7 +92,7 @@ def number(request: Request, name: str, default: int, lowest: int, highest: int)
     text = request.query_params().get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 19 and lowest <= int(text) <= highest):
+    if not (is_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f"{name} must be a number from {lowest} to {highest}")
     return int(text)
 

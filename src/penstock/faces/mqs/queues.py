@@ -12,6 +12,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, QueueExists, QueueNotFound
 from penstock.faces.answers import error_response, json_response
 from penstock.faces.mqs.trace import traced
+from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission, Scope, check_dead_letters
 from penstock.model import Count, Dedup, Queue, Redrive, Settings
 from penstock.pending import Pending
@@ -119,8 +120,7 @@ def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params().get(name)
     if text is None:
         return default
-    # isdecimal() alone takes the digits of every script, and int() takes signs and underscores.
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+    if not is_number(text):
         raise InvalidRequest(f"{name} must be a number that is not negative")
     return int(text)
 

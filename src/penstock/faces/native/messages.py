@@ -15,6 +15,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json, json_response
 from penstock.faces.native.requests import answered, decoder, query_number, within
+from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission
 from penstock.model import Draft, Message, PeekAfter, Receipt, Sent
 from penstock.pending import Pending
@@ -152,7 +153,7 @@ def _receipts(request: Request, texts: Sequence[str]) -> list[Receipt]:
     for text in texts:
         message_id, dot, claim = text.partition(".")
         # Cut off after its dot, a receipt must not stand for whoever holds the message.
-        if dot and not (claim.isascii() and claim.isdecimal() and len(claim) < 19):
+        if dot and not is_number(claim):
             raise InvalidRequest(f"{text[:80]!r} is no receipt")
         receipts.append(Receipt(message_id, int(claim) if claim else None, queue))
     return receipts
@@ -162,7 +163,7 @@ def _cursor(text: str | None) -> PeekAfter | None:
     if text is None:
         return None
     ready_at, _, seq = text.partition("-")
-    if not (text.isascii() and all(part.isdecimal() and len(part) < 19 for part in (ready_at, seq))):
+    if not (is_number(ready_at) and is_number(seq)):
         raise InvalidRequest("after is no cursor of an earlier peek")
     return PeekAfter(int(ready_at), int(seq))
 

@@ -10,6 +10,7 @@ import msgspec
 from penstock.edge.message import Request
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import answered_by, error_response
+from penstock.faces.numbers import is_number
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ def query_number(request: Request, name: str, default: int, lowest: int, highest
     text = request.query_params().get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+    if not is_number(text):
         raise InvalidRequest(f"{name} must be a number")
     return within(name, int(text), lowest, highest)
 
