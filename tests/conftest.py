@@ -10,6 +10,8 @@ import pytest
 from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
+pytest_plugins = ["tests.databases"]
+
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ThreadServer]:
