@@ -6,6 +6,7 @@
     │   ├── TooLarge              over a limit; says which
     │   ├── QueueNotFound
     │   ├── QueueExists
+    │   ├── MessageNotFound
     │   ├── DeadLetterQueueNotFound
     │   ├── NotPermitted          the API key is too weak
     │   ├── MoveNotFound
@@ -19,6 +20,8 @@
     └── OperatorError             the operator must look at the store or the settings
         ├── StoreCorrupt
         ├── StoreForeign          not a Penstock store, or made by a newer version
+        ├── MigrationUnfinished   the store is the half of a copy
+        ├── MigrationFailed       what was copied is not what is to be copied
         ├── FeatureMissing        the store does not keep what was asked of it; another store would
         └── InvalidSetting
 
@@ -55,6 +58,11 @@ class QueueExists(CallerError):
     def __init__(self, name: str) -> None:
         super().__init__(f"queue {name!r} already exists")
         self.name = name
+
+
+class MessageNotFound(CallerError):
+    def __init__(self, message_id: str) -> None:
+        super().__init__(f"there is and was no message {message_id!r}, or its record is no longer kept")
 
 
 class DeadLetterQueueNotFound(CallerError):
@@ -113,6 +121,14 @@ class StoreCorrupt(OperatorError):
 
 
 class StoreForeign(OperatorError):
+    pass
+
+
+class MigrationUnfinished(OperatorError):
+    pass
+
+
+class MigrationFailed(OperatorError):
     pass
 
 

@@ -18,6 +18,9 @@ ACK_LIMIT = 10_000
 LIST_LIMIT = 10_000
 WAIT_MS = 60_000
 DURATION_MS = INT32_MAX * 1_000
+# The last second of the year 9999: the end of a claim that only its consumer's death ends, and the latest deadline. A
+# double holds it exactly, and so does every calendar.
+NEVER = 253_402_300_799_000
 
 # How much one unit of durability may touch before it gives way to the next: long work is cut into
 # steps of this size, so that no request waits for a whole queue.
@@ -26,6 +29,8 @@ STEP_ROWS = 1_000
 CLAIM_ROWS = 5_000
 # How often one claim goes back for more when what it found was expired or dead.
 CLAIM_ROUNDS = 8
+# Ready messages among which a consumer looks for its share.
+SHARE_ROWS = 2_000
 # Messages whose delay or claim has run out and that one claim makes ready again.
 PROMOTE_ROWS = 10_000
 # Operations that one unit of durability serves.
@@ -34,6 +39,8 @@ UNIT_OPERATIONS = 2_048
 COUNT_ROWS = 10_000
 # Queues that one sweep visits.
 SWEEP_QUEUES = 256
+# Dead consumers that one unit clears away.
+REAP_CONSUMERS = 64
 
 KEYS = 1_000
 RULES = 100

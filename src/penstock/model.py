@@ -123,6 +123,48 @@ class Receipt(Struct, frozen=True, gc=False):
     queue: str | None = None
 
 
+class Delivery(StrEnum):
+    """What becomes of the messages that a lost consumer held."""
+
+    AT_LEAST_ONCE = "at_least_once"  # they are handed out again
+    AT_MOST_ONCE = "at_most_once"  # they have failed
+
+
+class Consumer(Struct, frozen=True):
+    """Somebody whose claims last as long as his signs of life, each of which counts for `dead_after_ms`."""
+
+    id: str
+    queue: str
+    delivery: Delivery
+    dead_after_ms: int
+
+
+# A message and a claim on it, by their numbers.
+Held = tuple[int, int]
+
+
+class Reservation(Struct, frozen=True):
+    """Sequence numbers for messages that are sent later, and the origin that is part of their ids."""
+
+    origin: str
+    seqs: list[int]
+
+
+class Numbered(Struct, frozen=True, gc=False):
+    """A message that had its number, and so its id, before it was stored."""
+
+    seq: int
+    sent_at: int
+    draft: Draft
+
+
+class Trace(Struct, frozen=True):
+    """Where a message is: `outcome` is how it left its last queue, None while it is in one."""
+
+    outcome: Outcome | None
+    claimed: bool = False
+
+
 class Count(Struct, frozen=True):
     """`total` is exact. The parts are exact while `exact` holds; past the limit they are lower bounds of
     `delayed` and `claimed`, and `ready` is what is left."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from hashlib import sha256
 
-from penstock.model import Dedup, Draft, Settings
+from penstock.errors import MoveConflict
+from penstock.model import Dedup, Draft, Move, Settings
 
 # How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
 # claim of a queue with twins writes all over, is half as long.
@@ -56,3 +58,10 @@ def dedup_key_on_arrival(settings: Settings, key: bytes | None, hashed: bytes) -
     if key is None and settings.dedup is not Dedup.OFF:
         return hashed[:KEY_BYTES]
     return key
+
+
+def refuse_conflict(source: str, target: str, unfinished: Iterable[Move]) -> None:
+    """One move of a queue at a time. Two in a ring would carry the same messages round for ever."""
+    for move in unfinished:
+        if source in (move.source, move.target) or target == move.source:
+            raise MoveConflict(source, target)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from penstock.stores.protocol import Store, Unit
+from penstock.stores.protocol import EVERYWHERE, Store, Unit
 
 Verb = tuple[str, tuple[object, ...]]
 
@@ -49,9 +49,11 @@ class RecordedUnit:
 class RecordedStore:
     """The hooks raise to make a unit fail: before it begins, when it is asked for a verb, or at its very end."""
 
-    def __init__(self, store: Store, inline: bool = True) -> None:
+    def __init__(self, store: Store, inline: bool = True, lanes: int = 1) -> None:
         self.url = store.url
         self.inline = inline
+        self.lanes = lanes
+        self.ahead_ms = 0
         self.units: list[UnitRecord] = []
         self.room = True
         self.changed = False
@@ -87,10 +89,10 @@ class RecordedStore:
         with self._alone():
             return self.room
 
-    def changed_elsewhere(self) -> bool:
+    def changed_elsewhere(self) -> Container[str]:
         with self._alone():
             changed, self.changed = self.changed, False
-            return changed
+            return EVERYWHERE if changed else ()
 
     def close(self) -> None:
         self._store.close()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -28,24 +27,30 @@ from penstock.model import (
     Settings,
     Tally,
 )
-from penstock.stores import MemoryStore, Store, Unit, open_store
+from penstock.stores import Store, Unit, open_store
 from penstock.stores.protocol import Feature
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of store is opened, and which of the verbs and features in `needs` marks it does without."""
+    """How a new store of a kind is made, and which of the verbs and features in `needs` marks it does without.
 
-    open: Callable[[Path], Store]
+    `server` is the fixture with the databases to make it in.
+    """
+
+    url: str
     lacks: frozenset[str] = frozenset()
+    server: str | None = None
 
 
 KINDS = {
-    "memory": Kind(lambda folder: MemoryStore(Random(folder.name))),
-    "sqlite": Kind(lambda folder: open_store(f"sqlite:///{folder}/penstock.db")),
+    "memory": Kind("memory://"),
+    "sqlite": Kind("sqlite:///{folder}/penstock.db"),
+    "postgresql": Kind("", frozenset({"numbers given back"}), "shared_postgres"),
+    "mariadb": Kind("", frozenset({"numbers given back"}), "shared_mariadb"),
     "mqcore": Kind(
-        lambda folder: open_store(f"mqcore:///{folder}/mqcore"),
-        frozenset({"dedup", "keys", "move", "redrive", "receives", "any name", "numbers"}),
+        "mqcore:///{folder}/mqcore",
+        frozenset({"dedup", "keys", "move", "redrive", "receives", "any name", "numbers", "numbers given back"}),
     ),
 }
 
@@ -72,12 +77,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def _left_out_where_features_are_missing(item: pytest.Item) -> Iterator[None]:
-    """A store that does not keep what a test needs says so. Only those that are known to lack something may."""
+    """A store that does not keep what a test needs says so. Only the one that keeps less than the others may."""
     try:
         return (yield)
     except FeatureMissing as lack:
         params = item.callspec.params if hasattr(item, "callspec") else {}
-        if not (params.get("kind") in KINDS and KINDS[params["kind"]].lacks):
+        if params.get("kind") != "mqcore":
             raise
         pytest.skip(str(lack))
 
@@ -87,24 +92,33 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
-@pytest.fixture
-def store(kind: Kind, tmp_path: Path) -> Iterator[Store]:
-    store = kind.open(tmp_path)
+@contextmanager
+def new_store(kind: Kind, folder: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+    databases = request.getfixturevalue(kind.server) if kind.server else None
+    url = databases.new_url() if databases else kind.url.format(folder=folder)
+    store = open_store(url)
     yield store
-    if Feature.LEDGER in store.features:
-        with store.unit(write=False) as unit:
-            check_conservation(unit)
     store.close()
+    if databases:
+        databases.drop(url)
 
 
 @pytest.fixture
-def other_store(kind: Kind, tmp_path: Path) -> Iterator[Store]:
+def store(kind: Kind, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+    with new_store(kind, tmp_path, request) as store:
+        yield store
+        if Feature.LEDGER in store.features:
+            with store.unit(write=False) as unit:
+                check_conservation(unit)
+
+
+@pytest.fixture
+def other_store(kind: Kind, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
     """A second store of the same kind that has nothing to do with the first."""
     folder = tmp_path / "other"
     folder.mkdir()
-    store = kind.open(folder)
-    yield store
-    store.close()
+    with new_store(kind, folder, request) as store:
+        yield store
 
 
 @pytest.fixture

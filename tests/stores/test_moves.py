@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from penstock import limits
-from penstock.errors import MoveNotFound
+from penstock.errors import MoveConflict, MoveNotFound
 from penstock.model import Dedup, Draft, Move, MoveStatus
 
 pytestmark = pytest.mark.needs("move")
@@ -133,8 +133,8 @@ def test_an_unknown_move(verbs):
 
 
 def test_unfinished_moves_in_the_order_of_their_start(two):
-    for name in ("z", "a", "m"):
-        two.start_move("here", "there", name)
+    for source, name in (("here", "z"), ("nowhere", "a"), ("elsewhere", "m")):
+        two.start_move(source, "there", name)
         two.now += 1
     assert two.unfinished_moves() == ["z", "a", "m"]
     two.step_move(move_id="a")
@@ -161,7 +161,7 @@ def test_a_lost_unit_has_not_started_one(two):
 
 def test_an_ended_move_is_kept_for_a_day_and_an_unfinished_one_for_ever(two):
     two.start_move("here", "there", "ended")
-    two.start_move("here", "there", "open")
+    two.start_move("elsewhere", "there", "open")
     two.step_move(move_id="ended")
     two.now += limits.MOVE_KEPT_MS
     two.sweep()
@@ -179,3 +179,19 @@ def test_the_target_is_stirred(two):
     two.start_move("here", "there")
     two.step_move()
     assert "there" in two.stirred
+
+
+@pytest.mark.parametrize("second", [("here", "other"), ("there", "other"), ("other", "here")])
+def test_a_queue_takes_part_in_one_move_at_a_time(two, second):
+    two.start_move("here", "there", "first")
+    with pytest.raises(MoveConflict):
+        two.start_move(*second, "second")
+    assert two.find_move("second") is None
+    two.step_move(move_id="first")
+    two.start_move(*second, "second")
+
+
+def test_two_moves_may_have_one_target(two):
+    two.start_move("here", "there", "first")
+    two.start_move("other", "there", "second")
+    assert two.unfinished_moves() == ["first", "second"]

@@ -25,7 +25,7 @@ from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable, TryAgain
 from penstock.model import Draft, Message, Move, Receipt, Sent, Settings
 from penstock.pending import Pending
-from penstock.stores.protocol import Store, Unit
+from penstock.stores.protocol import EVERYWHERE, Store, Unit
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -36,6 +36,8 @@ _SWEEP_S = 1.0
 # A timer for something later than this only looks again: clocks are set, and event loops dislike decades.
 _DUE_TIMER_S = 3600.0
 _CHANGED_ELSEWHERE_S = 0.05
+# Word from another server may get lost on its way; whoever waits looks for himself this often.
+_LOOK_ANYWAY_S = 5.0
 
 
 class Broker:
@@ -46,8 +48,9 @@ class Broker:
         self._ledger_retention_ms = ledger_retention_ms
         self._arrived: list[Operation] = []
         self._scheduled = False
-        self._at_work = False
-        self._busy_since = 0.0
+        # Units that are open now, in threads.
+        self._at_work = 0
+        self._looked_at = 0.0
         self._waiters = Waiters()
         self._due_timers: dict[str, tuple[int, asyncio.TimerHandle]] = {}
         self._watch_timer: asyncio.TimerHandle | None = None
@@ -116,7 +119,7 @@ class Broker:
 
     def _submit(self, operation: Operation) -> None:
         self._arrived.append(operation)
-        if not self._scheduled and not self._at_work:
+        if not self._scheduled and self._at_work < self._store.lanes:
             self._scheduled = True
             self._loop.call_soon(self._commit)
 
@@ -130,9 +133,15 @@ class Broker:
         if self._store.inline:
             self._settle(operations, self._serve_together(operations))
             return
-        self._at_work = True
+        self._at_work += 1
         future = self._loop.run_in_executor(None, self._serve_together, operations)
-        future.add_done_callback(lambda done: self._settle(operations, done.result()))
+        future.add_done_callback(lambda done: self._return(operations, done.result()))
+        self._go_on()
+
+    def _return(self, operations: list[Operation], stirred: set[str]) -> None:
+        """A unit has come back from its thread."""
+        self._at_work -= 1
+        self._settle(operations, stirred)
 
     def _add_waiting_claims(self, operations: list[Operation]) -> None:
         """A message never serves more than one claim, so as many may try as there are messages."""
@@ -176,8 +185,12 @@ class Broker:
             operations = [operation for operation in operations if operation.result is UNSERVED]
         writes = any(operation.writes for operation in operations)
         with self._store.unit(writes) as unit:
-            serve(unit, operations, self._clock())
+            serve(unit, operations, self._now())
         return unit.stirred
+
+    def _now(self) -> int:
+        """The time that all servers on this store agree on."""
+        return self._clock() + self._store.ahead_ms
 
     @staticmethod
     def _fail(operations: list[Operation], error: Exception) -> None:
@@ -187,17 +200,18 @@ class Broker:
             operation.fail(error)
 
     def _settle(self, operations: list[Operation], stirred: set[str]) -> None:
-        self._at_work = False
-        busy_since, self._busy_since = self._busy_since, 0.0
         again: list[Operation] = []
         woken_in_vain: list[Claim] = []
+        busy = False
         for operation in operations:
             result = operation.result
             if result is UNSERVED:
                 if isinstance(operation, Steps):
                     operation.advance()
+                operation.busy_since = 0.0
                 again.append(operation)
-            elif result.__class__ is StoreBusy and self._is_patient(busy_since):
+            elif result.__class__ is StoreBusy and self._is_patient(operation):
+                busy = True
                 operation.result = UNSERVED
                 again.append(operation)
             elif isinstance(operation, Claim) and self._waits(operation):
@@ -212,12 +226,12 @@ class Broker:
         for queue in stirred:
             again += self._waiters.take(queue)
         self._arrived[:0] = again
-        self._go_on()
+        self._go_on(busy)
 
-    def _go_on(self) -> None:
-        if self._arrived and not self._scheduled:
+    def _go_on(self, busy: bool = False) -> None:
+        if self._arrived and not self._scheduled and self._at_work < self._store.lanes:
             self._scheduled = True
-            if self._busy_since:
+            if busy:
                 self._loop.call_later(_BUSY_RETRY_S, self._commit)
             else:
                 self._loop.call_soon(self._commit)
@@ -230,38 +244,40 @@ class Broker:
             # A listener runs in our stack; the others of its unit must be told all the same.
             log.exception("whoever was told a result has failed")
 
-    def _is_patient(self, busy_since: float) -> bool:
-        """Whether operations that found the store locked by another process should try again."""
+    def _is_patient(self, operation: Operation) -> bool:
+        """Whether an operation that found the store locked by another process should try again. Its own time counts:
+        meanwhile others may well be served."""
         now = self._loop.time()
-        self._busy_since = busy_since or now
-        if now - self._busy_since <= _BUSY_PATIENCE_S:
-            return True
-        self._busy_since = 0.0  # whoever comes next is patient anew
-        return False
+        operation.busy_since = operation.busy_since or now
+        return now - operation.busy_since <= _BUSY_PATIENCE_S
 
     # Waiting
 
     def _waits(self, operation: Claim) -> bool:
-        """Whether a claim found nothing and still has time."""
-        if operation.result != [] or not operation.wait_until:
+        """Whether a claim found nothing and still has time. Who waits already can wait for a database as well: it is
+        looked at again before long."""
+        unreachable = operation.has_waited and not self._store.inline and isinstance(operation.result, StoreUnavailable)
+        if not (operation.result == [] or unreachable) or not operation.wait_until:
             return False
         if self._stopping or operation.wait_until <= self._loop.time() or len(self._waiters) >= limits.WAITERS:
             return False
-        operation.result = UNSERVED
+        operation.last_seen, operation.result = operation.result, UNSERVED
+        operation.busy_since = 0.0
         self._waiters.add(operation)
         if operation.timer is None:
             operation.timer = self._loop.call_at(operation.wait_until, self._give_up, operation)
             operation.on_cancel = lambda: self._call_off(operation)
-        if operation.due is not None:
+        if operation.due is not None and not unreachable:
             self._wake_when_due(operation.queue, operation.due)
         if self._watch_timer is None:
+            self._looked_at = self._loop.time()
             self._watch_timer = self._loop.call_later(_CHANGED_ELSEWHERE_S, self._watch)
         return True
 
     def _give_up(self, claim: Claim) -> None:
         claim.wait_until = 0.0  # it may be on its way to the store, and must not wait again
         if self._waiters.remove(claim):
-            claim.result = []
+            claim.result = claim.last_seen
             self._tell(claim)
 
     def _call_off(self, claim: Claim) -> bool:
@@ -289,7 +305,7 @@ class Broker:
             if known[0] <= due:
                 return
             known[1].cancel()
-        delay_s = min(max(0, due - self._clock()) / 1000, _DUE_TIMER_S)
+        delay_s = min(max(0, due - self._now()) / 1000, _DUE_TIMER_S)
         self._due_timers[queue] = (due, self._loop.call_later(delay_s, self._come_due, queue))
 
     def _come_due(self, queue: str) -> None:
@@ -305,10 +321,16 @@ class Broker:
         self._watch_timer = None
         if not self._waiters:
             return
-        # A store is used from one thread at a time; what it does not tell now, it tells next time.
-        if not self._at_work and self._store.changed_elsewhere():
-            for queue in self._waiters.queues():
-                self._wake(queue)
+        # An embedded store is used from one thread at a time; what it does not tell now, it tells next time.
+        if self._at_work < self._store.lanes:
+            changed = self._store.changed_elsewhere()
+            if not self._store.inline and self._loop.time() - self._looked_at >= _LOOK_ANYWAY_S:
+                self._looked_at = self._loop.time()
+                changed = EVERYWHERE
+            if changed:
+                for queue in self._waiters.queues():
+                    if queue in changed:
+                        self._wake(queue)
         self._watch_timer = self._loop.call_later(_CHANGED_ELSEWHERE_S, self._watch)
 
     # Housekeeping

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from penstock import limits
-from penstock.errors import FeatureMissing, MoveConflict, MoveNotFound
+from penstock.errors import FeatureMissing, MoveNotFound, QueueExists
 from penstock.model import Move, MoveStatus, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
@@ -36,9 +37,9 @@ class Moves:
 
     def start(self, source: str, target: str, create_as: Settings) -> Pending[Move]:
         def start(unit: Unit, now: int) -> Move:
-            refuse_conflict(unit, source, target)
             if unit.find_queue(target) is None:
-                unit.create_queue(target, create_as, now)
+                with suppress(QueueExists):  # another server has been faster
+                    unit.create_queue(target, create_as, now)
             return unit.start_move(str(uuid4()), source, target, now)
 
         def started(move: Move) -> Move:
@@ -92,10 +93,3 @@ class Moves:
                 log.warning("the move %s goes on later: %s", move_id, error)
 
         self._broker.work(lambda unit, now: unit.step_move(move_id, now, limits.STEP_ROWS)).listen(stepped, failed)
-
-
-def refuse_conflict(unit: Unit, source: str, target: str) -> None:
-    """One move of a queue at a time. Two in a ring would carry the same messages round for ever."""
-    for move in map(unit.find_move, unit.unfinished_moves()):
-        if move is not None and (source in (move.source, move.target) or target == move.source):
-            raise MoveConflict(source, target)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from penstock import limits
-from penstock.errors import CallerError
+from penstock.errors import CallerError, QueueExists
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
@@ -27,12 +28,14 @@ class Operation(Pending[Any]):
     `result` is filled inside the unit and told only after the unit has ended well.
     """
 
-    __slots__ = ("result",)
+    __slots__ = ("busy_since", "result")
     writes = True
 
     def __init__(self) -> None:
         super().__init__()
         self.result: Any = UNSERVED
+        # When it first found the store locked by another process, in the event loop's time.
+        self.busy_since = 0.0
 
     def fail(self, error: Exception) -> None:
         # Its traceback knows the frames it came through, and they know the operations: a cycle, which would keep
@@ -60,9 +63,10 @@ class Send(Operation):
 
 
 class Claim(Operation):
-    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known."""
+    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known;
+    `last_seen` is what it is told when its time is over: no messages, or why nobody could look."""
 
-    __slots__ = ("due", "has_waited", "hold_ms", "limit", "queue", "timer", "wait_until")
+    __slots__ = ("due", "has_waited", "hold_ms", "last_seen", "limit", "queue", "timer", "wait_until")
 
     def __init__(self, queue: str, limit: int, hold_ms: int | None, wait_until: float) -> None:
         super().__init__()
@@ -71,6 +75,7 @@ class Claim(Operation):
         self.hold_ms = hold_ms
         self.wait_until = wait_until
         self.due: int | None = None
+        self.last_seen: Any = []
         self.timer: TimerHandle | None = None
         self.has_waited = False
 
@@ -132,11 +137,12 @@ def serve(unit: Unit, operations: Sequence[Operation], now: int) -> None:
             acks.append(operation)
         elif isinstance(operation, Work):
             _serve_work(unit, operation, now)
-    for queue, group in sends.items():
+    # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
+    for queue, group in sorted(sends.items()):
         _serve_sends(unit, queue, group, now)
     if acks:
         _serve_acks(unit, acks, now)
-    for (queue, hold_ms), waiting in claims.items():
+    for (queue, hold_ms), waiting in sorted(claims.items(), key=lambda item: item[0][0]):
         _serve_claims(unit, queue, hold_ms, waiting, now)
 
 
@@ -159,7 +165,8 @@ def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
     try:
         settings = next((send.create_as for send in group if send.create_as is not None), None)
         if settings is not None and unit.find_queue(queue) is None:
-            unit.create_queue(queue, settings, now)
+            with suppress(QueueExists):  # another server has been faster
+                unit.create_queue(queue, settings, now)
         sent: list[Sent] = unit.send(queue, drafts, now)
     except CallerError as error:
         for send in group:

@@ -31,7 +31,10 @@ class App:
         self._config = config
         self._ssl = tls_context(config)
         self._store = open_store(
-            config.store, _PATIENCE_MS, MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons)
+            config.store,
+            _PATIENCE_MS,
+            MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons),
+            config.store_connections,
         )
         self._broker = Broker(self._store, clock, loop, config.ledger_days * _DAY_MS)
         self.faces = chosen_faces(config.faces, self._store)

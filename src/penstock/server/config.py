@@ -52,6 +52,9 @@ class Config:
     host: str = _setting("127.0.0.1", "Address to listen on.", empty=False)
     port: int = _setting(8080, "Port to listen on; 0 takes any free one.", least=0, most=65535)
     store: str = _setting("sqlite:///data/penstock.db", "Where the messages are kept.", empty=False)
+    store_connections: int = _setting(
+        2, "Connections to a store in a database server that work at once; one more listens.", least=1, most=64
+    )
     faces: str = _setting("", "APIs to serve, all the store can carry unless told.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
     mqs_oversize: str = _setting(

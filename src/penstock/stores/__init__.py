@@ -6,26 +6,59 @@ from random import SystemRandom
 
 from penstock.errors import InvalidSetting
 from penstock.stores.memory import MemoryStore
+from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
 from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql.sqlite import open_sqlite
 
 __all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_store"]
 
+DATABASE_LANES = 2
 
-def open_store(url: str, patience_ms: int = 10_000, mqcore: MqCoreOptions | None = None) -> Store:
+
+def open_store(
+    url: str,
+    patience_ms: int = 10_000,
+    mqcore: MqCoreOptions | None = None,
+    lanes: int = DATABASE_LANES,
+    unfinished: bool = False,
+) -> Store:
     """Open the store a URL names.
 
-    `patience_ms` is how long a unit waits for another process before it raises StoreBusy. `mqcore` is for a store of
-    that kind.
+    `patience_ms` is how long a unit of an embedded store waits for another process before it raises StoreBusy. `mqcore`
+    is for a store of that kind, `lanes` for those in a database server: how many units may be open at once, and so how
+    many connections. A store that is still being filled by a migration is refused, unless `unfinished` is set.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
         raise InvalidSetting(f"a store is a URL such as sqlite:///data/penstock.db, not {url!r}")
     if scheme == "memory":
         return MemoryStore(SystemRandom())
-    if scheme == "sqlite":
-        return open_sqlite(url, rest, patience_ms)
     if scheme == "mqcore":
         return open_mqcore(url, rest, mqcore or MqCoreOptions())
-    raise InvalidSetting(f"no store speaks {scheme!r}; there are sqlite:///PATH, mqcore:///PATH and memory://")
+    store = _open_sql(url, scheme, rest, patience_ms, lanes)
+    if not unfinished:
+        try:
+            refuse_unfinished(store)
+        except BaseException:
+            store.close()
+            raise
+    return store
+
+
+def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int) -> Store:
+    if scheme == "sqlite":
+        return open_sqlite(url, rest, patience_ms)
+    # Their drivers take time to import, and whoever does not use them need not have them.
+    if scheme in ("postgresql", "postgres"):
+        from penstock.stores.sql.postgresql import open_postgresql
+
+        return open_postgresql(url, lanes)
+    if scheme in ("mariadb", "mysql"):
+        from penstock.stores.sql.mariadb import open_mariadb
+
+        return open_mariadb(url, lanes)
+    raise InvalidSetting(
+        f"no store speaks {scheme!r}; there are sqlite:///PATH, postgresql://HOST/DATABASE, mariadb://HOST/DATABASE, "
+        "mqcore:///PATH and memory://"
+    )

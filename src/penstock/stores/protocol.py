@@ -21,7 +21,7 @@ nobody else is there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol
@@ -64,6 +64,16 @@ class Feature(Enum):
 
 
 ALL_FEATURES = frozenset(Feature)
+
+
+class _Everywhere:
+    """The names of all queues there are or may be."""
+
+    def __contains__(self, _name: object) -> bool:
+        return True
+
+
+EVERYWHERE: Container[str] = _Everywhere()
 
 
 class Unit(Protocol):
@@ -172,7 +182,10 @@ class Unit(Protocol):
         `peek`, and say how many. Raises QueueNotFound."""
 
     def last_seq(self) -> int:
-        """The highest sequence number given out so far: the `through` of a purge or move that starts now."""
+        """The highest sequence number given out so far: the `through` of a purge or move that starts now.
+
+        Numbers of a lost unit may be lost with it.
+        """
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
         """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`.
@@ -199,7 +212,10 @@ class Unit(Protocol):
     # Moves that take more than one unit
 
     def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
-        """Remember that everything now in `source` is to move to `target`. Neither queue need exist yet."""
+        """Remember that everything now in `source` is to move to `target`. Neither queue need exist yet.
+
+        Raises MoveConflict as `policy.refuse_conflict` does.
+        """
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:
         """Move up to `limit` messages further, and say how far it is.
@@ -240,7 +256,7 @@ class Unit(Protocol):
 
 
 class Store(Protocol):
-    """Opened once per process, used from one thread at a time."""
+    """Opened once per process. At most `lanes` threads use it at a time."""
 
     url: str
     # A random key, drawn when the store was made: API keys are hashed with it.
@@ -249,6 +265,13 @@ class Store(Protocol):
     features: frozenset[Feature]
     # Whether a unit is so short that it may run on the event loop's own thread.
     inline: bool
+    # How many units may be open at the same time.
+    lanes: int
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far the clock that all processes of this store share is ahead of this machine's own, as the latest unit
+        has found it. A claim made by one server must not look as if it had run out to another whose clock is fast."""
 
     def unit(self, write: bool = True) -> AbstractContextManager[Unit]:
         """A unit of durability: when the block ends, everything in it is on stable media.
@@ -262,7 +285,10 @@ class Store(Protocol):
     def has_room(self) -> bool:
         """False while the device is so full that sends should wait, so that claims and acks can go on."""
 
-    def changed_elsewhere(self) -> bool:
-        """Whether another process has changed the store since this was last asked. Cheap."""
+    def changed_elsewhere(self) -> Container[str]:
+        """The queues in which other processes may have made messages ready since this was last asked. Never waits.
+
+        It is a hint: a store that is asked over a network may miss a change.
+        """
 
     def close(self) -> None: ...

@@ -5,7 +5,7 @@ Nothing of it outlives the process, so it never makes a promise about stable med
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from random import Random
 
@@ -21,6 +21,8 @@ class MemoryStore:
     url = "memory://"
     features = ALL_FEATURES
     inline = True
+    lanes = 1
+    ahead_ms = 0
 
     def __init__(self, random: Random) -> None:
         self._state = State(ids.new_origin(random))
@@ -38,8 +40,8 @@ class MemoryStore:
     def has_room(self) -> bool:
         return True
 
-    def changed_elsewhere(self) -> bool:
-        return False
+    def changed_elsewhere(self) -> Container[str]:
+        return ()
 
     def close(self) -> None:
         pass

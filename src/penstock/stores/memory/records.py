@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from penstock import limits
+from penstock import limits, policy
 from penstock.errors import KeyExists, KeyNotFound, MoveNotFound, QueueNotFound, TooLarge
 from penstock.model import Key, Move, MoveStatus, Queue
 from penstock.stores.memory.state import State
@@ -20,6 +20,8 @@ class RecordVerbs:
         raise NotImplementedError
 
     def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
+        unfinished = [move for move in map(self.find_move, self.unfinished_moves()) if move is not None]
+        policy.refuse_conflict(source, target, unfinished)
         return self._put_move(Move(move_id, source, target, self._state.last_seq, now))
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,8 @@ class MqCoreStore:
     secret = b""
     # A unit waits for as many syncs as it has files: the event loop must not.
     inline = False
+    lanes = 1
+    ahead_ms = 0
 
     def __init__(self, url: str, root: Path, options: MqCoreOptions, random: Random) -> None:
         self.url = url
@@ -121,9 +123,9 @@ class MqCoreStore:
         # A file system without a number of inodes has no end of them.
         return stat.f_bavail * stat.f_frsize >= self._reserve and (stat.f_favail > 0 or stat.f_files == 0)
 
-    def changed_elsewhere(self) -> bool:
+    def changed_elsewhere(self) -> Container[str]:
         """Nobody waits on this store, so nobody asks."""
-        return False
+        return ()
 
     def close(self) -> None:
         if self.state.claimed:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from penstock import policy
 from penstock.ids import make_id, make_ids
 from penstock.model import Dedup, Draft, Outcome, Queue, Sent
-from penstock.stores.sql.session import LISTED, Session, attributes_text, listed
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.session import Session, attributes_text
 
-_INSERT = """
-    INSERT INTO message (seq, queue, ready_at, sent_at, receives, claim, deadline_at,
-                         content_type, attributes, dedup_key, body_hash, body)
-    VALUES (?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
+# Of a message that arrives; it has not been received yet.
+COLUMNS = (
+    "seq",
+    "queue",
+    "ready_at",
+    "sent_at",
+    "deadline_at",
+    "content_type",
+    "attributes",
+    "dedup_key",
+    "body_hash",
+    "body",
+)
 
 
 class ArrivalVerbs:
@@ -23,20 +34,26 @@ class ArrivalVerbs:
         found = session.queue(queue)
         if found.settings.dedup is Dedup.SEND:
             return self._send_once(found, drafts, now)
-        number, settings = found.number, found.settings
-        seqs = session.next_seqs(len(drafts))
+        seqs = session.engine.next_seqs(len(drafts))
+        self.store_messages(found, seqs, repeat(now, len(seqs)), drafts, now)
+        return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
+
+    def store_messages(
+        self, queue: Queue, seqs: Sequence[int], instants: Iterable[int], drafts: Sequence[Draft], now: int
+    ) -> None:
+        """With the numbers they have and the instants at which they were sent, in a queue that takes twins."""
+        session, number, settings = self.session, queue.number, queue.settings
         # Most drafts ask for nothing special: what holds for the whole queue is worked out once.
         ready_at = policy.ready_at(settings, None, now)
         keyed = settings.dedup is not Dedup.OFF
         hashes = [policy.body_hash(draft.body) for draft in drafts]
-        session.engine.many(
-            _INSERT,
+        session.engine.insert_messages(
             [
                 (
                     seq,
                     number,
                     ready_at if draft.delay_ms is None else policy.ready_at(settings, draft.delay_ms, now),
-                    now,
+                    sent_at,
                     draft.deadline_at,
                     draft.content_type,
                     attributes_text(draft.attributes) if draft.attributes else None,
@@ -44,44 +61,42 @@ class ArrivalVerbs:
                     hashed,
                     draft.body,
                 )
-                for seq, draft, hashed in zip(seqs, drafts, hashes, strict=True)
-            ],
+                for seq, sent_at, draft, hashed in zip(seqs, instants, drafts, hashes, strict=True)
+            ]
         )
         session.arrived(number, len(seqs))
-        return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
+        session.sent_to.add(queue.name)
 
     def _send_once(self, queue: Queue, drafts: Sequence[Draft], now: int) -> list[Sent]:
         """One draft at a time: each may be the twin of the one before."""
-        session, number, settings = self.session, queue.number, queue.settings
-        sent = []
-        for draft in drafts:
-            hashed = policy.body_hash(draft.body)
-            key = policy.dedup_key(settings, draft, hashed)
-            twin = self._twin(queue, key, now)
-            if twin is not None:
-                sent.append(Sent(twin, False))
-                continue
-            [seq] = session.next_seqs(1)
-            ready_at = policy.ready_at(settings, draft.delay_ms, now)
-            attributes = attributes_text(draft.attributes)
-            session.engine.run(
-                _INSERT,
-                (
-                    seq,
-                    number,
-                    ready_at,
-                    now,
-                    draft.deadline_at,
-                    draft.content_type,
-                    attributes,
-                    key,
-                    hashed,
-                    draft.body,
-                ),
-            )
-            session.arrived(number, 1)
-            sent.append(Sent(make_id(session.origin, now, seq), True))
-        return sent
+        self.session.take_turn(queue)
+        return [self.send_unless_twin(queue, draft, now) for draft in drafts]
+
+    def send_unless_twin(self, queue: Queue, draft: Draft, now: int, number: tuple[int, int] | None = None) -> Sent:
+        """`number` is the sequence number it has already, and when it was sent. The queue's turn is ours."""
+        session, settings = self.session, queue.settings
+        session.sent_to.add(queue.name)
+        hashed = policy.body_hash(draft.body)
+        key = policy.dedup_key(settings, draft, hashed)
+        twin = self._twin(queue, key, now)
+        if twin is not None:
+            return Sent(twin, False)
+        seq, sent_at = number or (session.engine.next_seqs(1)[0], now)
+        row: Row = (
+            seq,
+            queue.number,
+            policy.ready_at(settings, draft.delay_ms, now),
+            sent_at,
+            draft.deadline_at,
+            draft.content_type,
+            attributes_text(draft.attributes),
+            key,
+            hashed,
+            draft.body,
+        )
+        session.engine.insert_messages([row])
+        session.arrived(queue.number, 1)
+        return Sent(make_id(session.origin, sent_at, seq), True)
 
     def _twin(self, queue: Queue, key: bytes | None, now: int) -> str | None:
         """The id of the live message with this key.
@@ -107,15 +122,17 @@ class ArrivalVerbs:
         if here.number == there.number:
             return 0  # else whoever moves until nothing is left would never end
         # Ready ones by themselves: what was sent after the start may be a million, and is never looked at.
-        rows = session.engine.rows(
-            "SELECT seq FROM message WHERE queue = ? AND ready_at = 0 AND seq <= ? ORDER BY seq LIMIT ?",
+        engine = session.engine
+        rows = engine.rows(
+            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at = 0 AND {engine.age} <= ?
+                ORDER BY {engine.age} LIMIT ? {engine.lock}""",
             (here.number, through, limit),
         )
         if len(rows) < limit:
-            rows += session.engine.rows(
-                """SELECT seq FROM message
-                   WHERE queue = ? AND ready_at > 0 AND seq <= ? AND (ready_at <= ? OR receives = 0)
-                   ORDER BY ready_at, seq LIMIT ?""",
+            rows += engine.rows(
+                f"""SELECT seq FROM {engine.walk}
+                    WHERE queue = ? AND ready_at > 0 AND seq <= ? AND (ready_at <= ? OR receives = 0)
+                    ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
                 (here.number, through, now, limit - len(rows)),
             )
         seqs = [seq for (seq,) in rows]
@@ -128,13 +145,16 @@ class ArrivalVerbs:
             return
         session = self.session
         if here.number != there.number:  # a queue may be its own dead-letter queue
+            if there.settings.dedup is not Dedup.OFF:
+                session.take_turn(there)
             seqs = self._without_twins(here, there, seqs, outcome, now)
         session.record(seqs, outcome, now)
+        session.look_everywhere()
         session.engine.run(
             f"""UPDATE message SET queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL,
                                    ready_at = CASE WHEN ready_at > ? AND receives = 0 THEN ready_at ELSE 0 END
-                WHERE seq IN {LISTED}""",
-            (there.number, now, listed(seqs)),
+                WHERE {session.engine.among("seq")}""",
+            (there.number, now, session.engine.listed(seqs)),
         )
         session.departed(here.number, len(seqs))
         session.arrived(there.number, len(seqs))
@@ -146,8 +166,8 @@ class ArrivalVerbs:
         """Finish those whose key the target already holds, and give the others the key they need there."""
         session = self.session
         keys = session.engine.rows(
-            f"SELECT seq, dedup_key, body_hash FROM message WHERE seq IN {LISTED} ORDER BY seq",
-            (listed(seqs),),
+            f"SELECT seq, dedup_key, body_hash FROM message WHERE {session.engine.among('seq')} ORDER BY seq",
+            (session.engine.listed(seqs),),
         )
         if there.settings.dedup is Dedup.CLAIM:
             # Such a queue holds twins until one of them is claimed.
@@ -171,4 +191,4 @@ class ArrivalVerbs:
         return kept
 
     def last_seq(self) -> int:
-        return self.session.last_seq()
+        return self.session.engine.last_seq()

@@ -5,49 +5,111 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from msgspec import Struct
+
 from penstock import limits, policy
 from penstock.ids import make_id
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.sql.arrivals import ArrivalVerbs
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import BODY, LISTED, MESSAGE_COLUMNS, decode_attributes, listed
+from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
+from penstock.stores.sql.session import MESSAGE_COLUMNS, decode_attributes
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
+
+
+class Share(Struct, frozen=True):
+    """The messages whose number leaves the remainder `rank` when it is divided by `among`."""
+
+    rank: int
+    among: int
+
+
+class Manner(Struct, frozen=True):
+    """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
+    their deadline fail; and whose share comes first."""
+
+    until: int
+    to_deadline: bool = False
+    heeds_deadlines: bool = True
+    share: Share | None = None
 
 
 class ClaimVerbs(ArrivalVerbs):
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
         found = self.session.queue(queue)
         hold = found.settings.visibility_ms if hold_ms is None else hold_ms
-        until = now + hold if hold > 0 else 0
-        self.session.promote(found.number, now, limits.PROMOTE_ROWS)
+        return self.claim_so(found, limit, now, Manner(now + hold if hold > 0 else 0))
+
+    def claim_so(self, found: Queue, limit: int, now: int, manner: Manner) -> Claimed:
+        if found.settings.dedup is Dedup.CLAIM:
+            self.session.take_turn(found)  # else two claims at once hand out a message and its twin
+        hints = self.session.hints
+        start = hints.start(found.number) if hints else FROM_THE_BEGINNING
+        promoted = self.session.promote(found.number, now, limits.PROMOTE_ROWS, start.due)
+        if promoted:
+            start = FROM_THE_BEGINNING
         messages: list[Message] = []
-        after, room = 0, limits.CLAIM_BYTES
-        for _ in range(limits.CLAIM_ROUNDS):
-            rows = self.session.engine.rows_within(
-                f"""SELECT {MESSAGE_COLUMNS} FROM message
-                    WHERE queue = ? AND ready_at = 0 AND seq > ? ORDER BY seq LIMIT ?""",
-                (found.number, after, limit - len(messages)),
-                BODY,
-                room,
-            )
-            if not rows:
+        after, room, rounds = start.after, limits.CLAIM_BYTES, 0
+        while rounds < limits.CLAIM_ROUNDS and len(messages) < limit and room > 0:
+            rows = self._head(found, manner, after, limit - len(messages), room)
+            if not rows and not start.after:
                 return Claimed(messages)
-            delivered = self._deliver(found, self._judge(found, rows, now), now, until)
-            after = rows[-1][0] if delivered else self._clear(found, rows[-1][0], now)
+            if not rows:
+                start, after = FROM_THE_BEGINNING, 0
+                continue
+            rounds += 1
+            delivered = self._deliver(found, self._judge(found, rows, now, manner), now, manner)
+            after = rows[-1][0] if delivered else self._clear(found, rows[-1][0], now, manner)
             messages += delivered
             room -= sum(len(message.body) for message in delivered)
-            if len(messages) == limit or room <= 0:
-                break
+        if hints and manner.until and promoted < limits.PROMOTE_ROWS:
+            # A share leaves gaps behind it.
+            seen = after if manner.share is None else messages[0].seq - 1 if messages else 0
+            hints.keep(found.number, start, Start(seen, now))
         return Claimed(messages, more=len(messages) < limit)
 
-    def _judge(self, queue: Queue, rows: list[Row], now: int) -> list[Row]:
+    def _head(self, queue: Queue, manner: Manner, after: int, limit: int, room: int) -> list[Row]:
+        """The oldest ready messages, which nobody else can claim before this unit ends."""
+        if manner.share is not None:
+            return self._own_share_first(queue, manner.share, after, limit, room)
+        engine = self.session.engine
+        return engine.rows_within(
+            f"""SELECT {MESSAGE_COLUMNS} FROM {engine.walk}
+                WHERE queue = ? AND ready_at = 0 AND {engine.age} > ?
+                ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
+            (queue.number, after, limit),
+            room,
+        )
+
+    def _own_share_first(self, queue: Queue, share: Share, after: int, limit: int, room: int) -> list[Row]:
+        """Of the ready messages, those of the share; where they are too few, the oldest of the others as well.
+
+        The share is looked for only among the first, or a queue of a million messages would be read for each claim.
+        """
+        engine = self.session.engine
+        ready = engine.rows(
+            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at = 0 AND {engine.age} > ?
+                ORDER BY {engine.age} LIMIT ?""",
+            (queue.number, after, min(max(limit, limits.SHARE_ROWS), limit * share.among * 2)),
+        )
+        own = [seq for (seq,) in ready if seq % share.among == share.rank]
+        others = [seq for (seq,) in ready if seq % share.among != share.rank]
+        # The sum keeps a database from reading the queue once more instead of these messages.
+        return engine.rows_within(
+            f"""SELECT {MESSAGE_COLUMNS} FROM message WHERE {engine.among("seq")} AND queue + 0 = ? AND ready_at = 0
+                ORDER BY seq {engine.lock_free}""",
+            (engine.listed((own + others)[:limit]), queue.number),
+            room,
+        )
+
+    def _judge(self, queue: Queue, rows: list[Row], now: int, manner: Manner) -> list[Row]:
         """The rows to deliver; all others leave the queue here."""
         settings = queue.settings
-        if settings.dedup is not Dedup.CLAIM and self._are_all_delivered(queue, rows, now):
+        if settings.dedup is not Dedup.CLAIM and self._are_all_delivered(queue, rows, now, manner):
             return rows
-        judged = [(row, self._verdict(queue, row, now)) for row in rows]
+        judged = [(row, self._verdict(queue, row, now, manner)) for row in rows]
         if settings.dedup is Dedup.CLAIM:
             # Only what is handed out takes its twins along: a message that has expired must not.
             gone = self._collapse(queue, [row[0] for row, verdict in judged if verdict is Verdict.DELIVER], now)
@@ -67,40 +129,46 @@ class ClaimVerbs(ArrivalVerbs):
                 self.session.finish(queue.number, seqs, _FINISHED[verdict], now)
         return delivered
 
-    def _clear(self, queue: Queue, after: int, now: int) -> int:
+    def _clear(self, queue: Queue, after: int, now: int, manner: Manner) -> int:
         """Where one message cannot be delivered, a million behind it may be as old: take many away at once.
 
         Returns the number of the last message seen.
         """
-        rows = self.session.engine.rows(
-            f"""SELECT {MESSAGE_COLUMNS.replace(" body,", " NULL,")} FROM message
-                WHERE queue = ? AND ready_at = 0 AND seq > ? ORDER BY seq LIMIT ?""",
+        engine = self.session.engine
+        rows = engine.rows(
+            f"""SELECT {MESSAGE_COLUMNS.replace(" body,", " NULL,")} FROM {engine.walk}
+                WHERE queue = ? AND ready_at = 0 AND {engine.age} > ?
+                ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
             (queue.number, after, limits.STEP_ROWS),
         )
-        dead = list(takewhile(lambda row: self._verdict(queue, row, now) is not Verdict.DELIVER, rows))
-        self._judge(queue, dead, now)
+        dead = list(takewhile(lambda row: self._verdict(queue, row, now, manner) is not Verdict.DELIVER, rows))
+        self._judge(queue, dead, now, manner)
         return int(dead[-1][0]) if dead else after
 
     @staticmethod
-    def _are_all_delivered(queue: Queue, rows: list[Row], now: int) -> bool:
+    def _are_all_delivered(queue: Queue, rows: list[Row], now: int, manner: Manner) -> bool:
         """The usual case, told by the oldest: nothing is expired, nothing has a deadline or was received too often."""
         oldest = min([row[4] for row in rows], default=now)
         most = max([row[6] for row in rows], default=0)
-        deadlines = [row for row in rows if row[8] is not None]
+        deadlines = manner.heeds_deadlines and [row for row in rows if row[8] is not None]
         return not deadlines and policy.judge(queue.settings, now, oldest, most, None) is Verdict.DELIVER
 
     @staticmethod
-    def _verdict(queue: Queue, row: Row, now: int) -> Verdict:
-        return policy.judge(queue.settings, now, row[4], row[6], row[8])
+    def _verdict(queue: Queue, row: Row, now: int, manner: Manner) -> Verdict:
+        return policy.judge(queue.settings, now, row[4], row[6], row[8] if manner.heeds_deadlines else None)
 
-    def _deliver(self, queue: Queue, rows: list[Row], now: int, until: int) -> list[Message]:
+    def _deliver(self, queue: Queue, rows: list[Row], now: int, manner: Manner) -> list[Message]:
         if not rows:
             return []
-        self.session.engine.run(
-            f"""UPDATE message SET ready_at = ?, receives = receives + 1, claim = claim + 1,
+        engine = self.session.engine
+        until, ends, params = manner.until, "?", [manner.until]
+        if manner.to_deadline:
+            ends, params = "CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END", [now, until]
+        engine.run(
+            f"""UPDATE message SET ready_at = {ends}, receives = receives + 1, claim = claim + 1,
                                    first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?
-                WHERE seq IN {LISTED}""",
-            (until, now, now, listed(row[0] for row in rows)),
+                WHERE {engine.among("seq")}""",
+            (*params, now, now, engine.listed(row[0] for row in rows)),
         )
         origin, name = self.session.origin, queue.name
         return [
@@ -112,7 +180,7 @@ class ClaimVerbs(ArrivalVerbs):
                 content_type,
                 attributes and decode_attributes(attributes),
                 sent_at,
-                until or now,
+                deadline_at if manner.to_deadline and deadline_at is not None and deadline_at > now else until or now,
                 receives + 1,
                 claim + 1,
                 deadline_at,
@@ -127,12 +195,13 @@ class ClaimVerbs(ArrivalVerbs):
         keeps to itself: its holder may be working on it, and a later twin may carry news.
         """
         # The plus sign keeps the planner from walking all ready messages for each twin: their key is what finds them.
-        twins = self.session.engine.rows(
+        engine = self.session.engine
+        twins = engine.rows(
             f"""SELECT DISTINCT t.seq FROM message AS m JOIN message AS t
                     ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
-                WHERE m.seq IN {LISTED} AND m.receives = 0 AND t.receives = 0 AND +t.ready_at = 0""",
-            (listed(seqs),),
+                WHERE {engine.among("m.seq")} AND m.receives = 0 AND t.receives = 0 AND +t.ready_at = 0""",
+            (engine.listed(seqs),),
         )
-        collapsed = [seq for (seq,) in twins]
+        collapsed = self.session.lock_ready([seq for (seq,) in twins])
         self.session.finish(queue.number, collapsed, Outcome.COLLAPSED, now)
         return set(collapsed)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from penstock import limits, policy
 from penstock.model import Outcome
+from penstock.stores.sql.consumers import reap
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import LISTED, QUEUE_COLUMNS, Session, listed, queue_of
+from penstock.stores.sql.session import QUEUE_COLUMNS, Session, queue_of
+
+# Of a queue `q`.
+_HOLDS_MESSAGES = "(SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0"
 
 
 class DepartureVerbs:
@@ -15,14 +19,17 @@ class DepartureVerbs:
         return self._purge(self.session.queue(queue).number, now, limit, through)
 
     def _purge(self, number: int, now: int, limit: int, through: int) -> int:
-        rows = self.session.engine.rows(
-            "SELECT seq FROM message WHERE queue = ? AND seq <= ? ORDER BY ready_at, seq LIMIT ?",
+        engine = self.session.engine
+        rows = engine.rows(
+            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND seq <= ?
+                ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
             (number, through, limit),
         )
         self.session.finish(number, [seq for (seq,) in rows], Outcome.PURGED, now)
         return len(rows)
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+        reap(self.session, now)
         freed = self._sweep_deleted_queues(now, limit)
         self._promote_due(now)
         freed += self._sweep_expired(now, limit - freed)
@@ -35,16 +42,15 @@ class DepartureVerbs:
     def _sweep_deleted_queues(self, now: int, limit: int) -> int:
         """A deleted queue still holds messages as long as its tally says so."""
         rows = self.session.engine.rows(
-            """SELECT number FROM queue JOIN tally ON tally.queue = number
-               WHERE deleted_at IS NOT NULL AND arrived > departed LIMIT 1"""
+            f"SELECT number FROM queue AS q WHERE deleted_at IS NOT NULL AND {_HOLDS_MESSAGES} LIMIT 1"
         )
-        return self._purge(rows[0][0], now, limit, self.session.last_seq()) if rows and limit > 0 else 0
+        return self._purge(rows[0][0], now, limit, self.session.engine.last_seq()) if rows and limit > 0 else 0
 
     def _promote_due(self, now: int) -> None:
         """Where nobody claims any more, nobody else makes messages ready, and they would never expire."""
         rows = self.session.engine.rows(
-            """SELECT number FROM queue AS q JOIN tally ON tally.queue = q.number
-                WHERE q.deleted_at IS NULL AND arrived > departed
+            f"""SELECT number FROM queue AS q
+                WHERE q.deleted_at IS NULL AND {_HOLDS_MESSAGES}
                    AND EXISTS (SELECT 1 FROM message WHERE queue = q.number AND ready_at > 0 AND ready_at <= ?)
                LIMIT ?""",
             (now, limits.SWEEP_QUEUES),
@@ -55,18 +61,21 @@ class DepartureVerbs:
 
     def _sweep_expired(self, now: int, limit: int) -> int:
         """Ready messages stand by age, so the expired ones are the first: one look at a queue tells."""
-        rows = self.session.engine.rows(
-            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q JOIN tally ON tally.queue = q.number
-                WHERE q.deleted_at IS NULL AND arrived > departed
-                    AND (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1)
+        engine = self.session.engine
+        rows = engine.rows(
+            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q
+                WHERE q.deleted_at IS NULL AND {_HOLDS_MESSAGES}
+                    AND (SELECT sent_at FROM {engine.walk}
+                         WHERE queue = q.number AND ready_at = 0 ORDER BY {engine.age} LIMIT 1)
                         <= ? - q.retention_ms
                 LIMIT ?""",
             (now, limits.SWEEP_QUEUES),
         )
         freed = 0
         for queue in map(queue_of, rows):
-            heads = self.session.engine.rows(
-                "SELECT seq, sent_at FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT ?",
+            heads = engine.rows(
+                f"""SELECT seq, sent_at FROM {engine.walk} WHERE queue = ? AND ready_at = 0
+                    ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
                 (queue.number, max(0, limit - freed)),
             )
             expired = [seq for seq, sent_at in heads if policy.is_expired(queue.settings, now, sent_at)]
@@ -79,7 +88,8 @@ class DepartureVerbs:
         if limit <= 0 or not self._finished_before(self.session.engine.rows(head, (1,)), before):
             return 0
         old = self._finished_before(self.session.engine.rows(head, (limit,)), before)
-        return self.session.engine.run(f"DELETE FROM ledger WHERE number IN {LISTED}", (listed(old),))
+        engine = self.session.engine
+        return engine.run(f"DELETE FROM ledger WHERE {engine.among('number')}", (engine.listed(old),))
 
     @staticmethod
     def _finished_before(rows: list[Row], before: int) -> list[int]:

@@ -1,23 +1,67 @@
-"""What the verbs need of a database driver."""
+"""What the verbs need of a database: its driver, and the few places where its SQL differs from the others'."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
 
 
 class Engine(Protocol):
-    """One open transaction on one connection. Errors of the driver come out as `penstock.errors`."""
+    """One connection with one open transaction. Errors of the driver come out as `penstock.errors`.
+
+    Statements are written with `?` for each parameter.
+    """
+
+    # Whether units of other processes run at the same time as ours. Then whatever a unit reads in order to change it,
+    # it has to lock.
+    shared: bool
+    # How a SELECT ends whose rows this unit is about to change: it waits for those that others are changing.
+    lock: str
+    # The same, but it passes over the rows that others are changing.
+    lock_free: str
+    # Whether what a DELETE returns can go into the ledger in the same statement.
+    deletes_into: bool
+    # How a statement names the messages, and a message's sequence number, where it goes through a queue by age. Some
+    # databases need to be told not to go through all messages of all queues instead.
+    walk: str
+    age: str
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]: ...
 
-    def rows_within(self, sql: str, params: Sequence[object], column: int, budget: int) -> list[Row]:
-        """The first rows, until the lengths of one column come to `budget`. The others are never read."""
+    def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
+        """The first messages, until their bodies come to `budget`: the bodies of the others are never read.
+
+        The statement selects `session.MESSAGE_COLUMNS`, ordered by `ready_at` and `seq`.
+        """
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        """Execute, and say how many rows were changed."""
+        """Execute, and say how many rows matched."""
 
     def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         """Execute once for each row of parameters."""
+
+    def among(self, column: str) -> str:
+        """A condition on a column: its value is among the numbers of one parameter, made by `listed`.
+
+        One parameter, whatever their number, so that the text of a statement stays the same."""
+
+    def listed(self, numbers: Iterable[int]) -> object: ...
+
+    def insert_messages(self, rows: Sequence[Row]) -> None:
+        """Rows of `arrivals.COLUMNS`."""
+
+    def next_seqs(self, count: int) -> Sequence[int]:
+        """Sequence numbers that nobody has had, ascending."""
+
+    def last_seq(self) -> int:
+        """The highest sequence number given out so far."""
+
+    def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
+        """Count what arrived in each queue and what has left it. `stirring` says that somebody may wait for it."""
+
+    def has_table(self, name: str) -> bool: ...
+
+    def ledger_end(self) -> int:
+        """Up to which number the ledger is complete: no row can appear any more among those before it."""

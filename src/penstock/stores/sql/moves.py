@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from penstock import policy
 from penstock.errors import MoveNotFound, QueueNotFound
 from penstock.model import Move, MoveStatus
 from penstock.stores.sql.arrivals import ArrivalVerbs
+from penstock.stores.sql.engine import Row
 
 _COLUMNS = "id, source, target, through, started_at, moved, status, error, finished_at"
 
 
+def _move_of(row: Row) -> Move:
+    move_id, source, target, through, started_at, moved, status, error, finished_at = row
+    return Move(move_id, source, target, through, started_at, moved, MoveStatus(status), error, finished_at)
+
+
 class MoveVerbs(ArrivalVerbs):
     def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
-        move = Move(move_id, source, target, self.session.last_seq(), now)
+        self.session.change_queues()  # two servers must not start two moves at once
+        unfinished = self.session.engine.rows(f"SELECT {_COLUMNS} FROM move WHERE finished_at IS NULL")
+        policy.refuse_conflict(source, target, map(_move_of, unfinished))
+        move = Move(move_id, source, target, self.session.engine.last_seq(), now)
         self.session.engine.run(
             f"INSERT INTO move ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (move.id, source, target, move.through, now, 0, move.status.value, None, None),
@@ -19,7 +29,7 @@ class MoveVerbs(ArrivalVerbs):
         return move
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:
-        move = self.find_move(move_id)
+        move = self._find_move(move_id, self.session.engine.lock)
         if move is None:
             raise MoveNotFound(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
@@ -39,11 +49,11 @@ class MoveVerbs(ArrivalVerbs):
         return self.find_move(move_id) or move
 
     def find_move(self, move_id: str) -> Move | None:
-        rows = self.session.engine.rows(f"SELECT {_COLUMNS} FROM move WHERE id = ?", (move_id,))
-        if not rows:
-            return None
-        [(move_id, source, target, through, started_at, moved, status, error, finished_at)] = rows
-        return Move(move_id, source, target, through, started_at, moved, MoveStatus(status), error, finished_at)
+        return self._find_move(move_id)
+
+    def _find_move(self, move_id: str, lock: str = "") -> Move | None:
+        rows = self.session.engine.rows(f"SELECT {_COLUMNS} FROM move WHERE id = ? {lock}", (move_id,))
+        return _move_of(rows[0]) if rows else None
 
     def unfinished_moves(self) -> list[str]:
         rows = self.session.engine.rows("SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at")

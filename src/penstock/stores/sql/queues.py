@@ -12,20 +12,23 @@ class QueueVerbs:
 
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
         session = self.session
+        session.change_queues()
         if session.find_queue(name) is not None:
             raise QueueExists(name)
+        # Numbers are not left to the database, where those of a lost unit would be lost as well: this is our turn.
+        number = 1 + int(session.scalar("SELECT coalesce(max(number), 0) FROM queue"))
         session.engine.run(
-            """INSERT INTO queue (name, created_at, visibility_ms, retention_ms, delay_ms, dedup, ledger,
+            """INSERT INTO queue (number, name, created_at, visibility_ms, retention_ms, delay_ms, dedup, ledger,
                                   max_receives, dead_letter_queue)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            (name, now, *self._columns(settings)),
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (number, name, now, *self._columns(settings)),
         )
-        created = session.queue(name)
-        session.engine.run("INSERT INTO tally VALUES (?, 0, 0)", (created.number,))
-        return created
+        session.arrived(number, 0)
+        return session.queue(name)
 
     def update_queue(self, name: str, settings: Settings) -> Queue:
         session = self.session
+        session.change_queues()
         number = session.queue(name).number
         session.engine.run(
             """UPDATE queue SET visibility_ms = ?, retention_ms = ?, delay_ms = ?, dedup = ?, ledger = ?,
@@ -38,6 +41,7 @@ class QueueVerbs:
 
     def delete_queue(self, name: str, now: int) -> Queue:
         session = self.session
+        session.change_queues()
         deleted = session.queue(name)
         session.engine.run("UPDATE queue SET deleted_at = ? WHERE number = ?", (now, deleted.number))
         session.engine.run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -11,9 +11,7 @@ from penstock import ids
 from penstock.errors import QueueNotFound
 from penstock.model import Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, Row
-
-# A list of numbers as one parameter: the statement's text stays the same, so it is prepared once.
-LISTED = "(SELECT value FROM json_each(?))"
+from penstock.stores.sql.hints import Hints
 
 QUEUE_COLUMNS = """
     q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
@@ -21,14 +19,17 @@ QUEUE_COLUMNS = """
 
 MESSAGE_COLUMNS = """
     seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at"""
-BODY = 1
+
+_INTO_LEDGER = f"""
+    INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
+                        receives, outcome, size, body_hash, content_type, body)
+    SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
+           m.receives, ?, length(m.body), m.body_hash, m.content_type,
+           CASE q.ledger WHEN {LedgerMode.BODIES:d} THEN m.body END"""
+_AS_THE_QUEUE_WANTS = f"JOIN queue AS q ON q.number = m.queue WHERE q.ledger <> {LedgerMode.OFF:d}"
 
 encode_attributes = msgspec.json.Encoder().encode
 decode_attributes = msgspec.json.Decoder(dict[str, str]).decode
-
-
-def listed(numbers: Iterable[int]) -> str:
-    return f"[{','.join(map(str, numbers))}]"
 
 
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
@@ -67,21 +68,31 @@ class Cache:
     """What units may hand on to each other, as long as nobody else has changed the store in between."""
 
     def __init__(self) -> None:
+        self.version = -1
         self.queues: dict[str, Queue] = {}
-        self.seq: int | None = None
+        # By number, of those that are not deleted.
+        self.names: dict[int, str] = {}
+
+    def is_of(self, version: int) -> None:
+        """Say which version of the store a unit sees: what was true of another one is forgotten."""
+        if version != self.version:
+            self.version = version
+            self.clear()
 
     def clear(self) -> None:
         self.queues.clear()
-        self.seq = None
+        self.names.clear()
 
 
 class Session:
     """One unit's state. The cache must hold nothing that is not true inside this transaction."""
 
-    def __init__(self, engine: Engine, origin: str, cache: Cache) -> None:
+    def __init__(self, engine: Engine, origin: str, cache: Cache, hints: Hints | None = None) -> None:
         self.engine = engine
         self.origin = origin
+        self.hints = hints
         self.stirred: set[str] = set()
+        self.sent_to: set[str] = set()
         self._cache = cache
         self._tallies: dict[int, list[int]] = {}
 
@@ -102,21 +113,30 @@ class Session:
             raise QueueNotFound(name)
         return found
 
+    def queue_name(self, number: int) -> str | None:
+        """None for a queue that was deleted."""
+        names = self._cache.names
+        if number not in names:
+            rows = self.engine.rows("SELECT name FROM queue WHERE number = ? AND deleted_at IS NULL", (number,))
+            if not rows:
+                return None
+            [(names[number],)] = rows
+        return names[number]
+
+    def change_queues(self) -> None:
+        """Called before queues or their settings change: one unit does so at a time, and all others notice."""
+        if self.engine.shared:
+            self.engine.run("UPDATE store SET version = version + 1")
+        self._cache.clear()
+
     def forget_queues(self) -> None:
-        """After settings have changed: the next look-up reads them again."""
-        self._cache.queues.clear()
+        """Called after they have changed: the next look-up reads them again."""
+        self._cache.clear()
 
-    def last_seq(self) -> int:
-        if self._cache.seq is None:
-            self._cache.seq = int(self.scalar("SELECT arrived FROM tally WHERE queue = 0"))
-        return self._cache.seq
-
-    def next_seqs(self, count: int) -> range:
-        """Sequence numbers nobody has had; they are given back if the unit is lost."""
-        last = self.last_seq()
-        self._cache.seq = last + count
-        self.arrived(0, count)
-        return range(last + 1, last + 1 + count)
+    def take_turn(self, queue: Queue) -> None:
+        """From here to the end of the unit nobody else is at this point with the same queue."""
+        if self.engine.shared:
+            self.engine.rows(f"SELECT number FROM queue WHERE number = ? {self.engine.lock}", (queue.number,))
 
     def arrived(self, queue: int, count: int) -> None:
         self._tallies.setdefault(queue, [0, 0])[0] += count
@@ -131,41 +151,70 @@ class Session:
 
     def flush(self) -> None:
         """Write what was gathered in memory: once a unit, however many messages it carried."""
-        self.engine.many(
-            "UPDATE tally SET arrived = arrived + ?, departed = departed + ? WHERE queue = ?",
-            [(arrived, departed, queue) for queue, (arrived, departed) in self._tallies.items()],
-        )
+        self.engine.add_to_tallies(self._tallies, stirring=bool(self.stirred or self.sent_to))
 
-    def promote(self, queue: int, now: int, limit: int) -> int:
+    def promote(self, queue: int, now: int, limit: int, since: int = 0) -> int:
         """Delays and claims that have run out: ready again, in their old place. Returns how many."""
         due = self.engine.rows(
-            """SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
-               ORDER BY ready_at LIMIT ?""",
-            (queue, now, limit),
+            f"""SELECT seq FROM {self.engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at <= ?
+                ORDER BY ready_at LIMIT ? {self.engine.lock_free}""",
+            (queue, since, now, limit),
         )
         if due:
-            self.engine.run(f"UPDATE message SET ready_at = 0 WHERE seq IN {LISTED}", (listed(seq for (seq,) in due),))
+            self.make_ready([seq for (seq,) in due])
         return len(due)
+
+    def lock_ready(self, seqs: Sequence[int]) -> list[int]:
+        """Those of these messages that are still ready; nobody else can change them before this unit ends."""
+        engine = self.engine
+        if not engine.shared or not seqs:
+            return list(seqs)
+        rows = engine.rows(
+            f"SELECT seq FROM message WHERE {engine.among('seq')} AND ready_at = 0 ORDER BY seq {engine.lock}",
+            (engine.listed(seqs),),
+        )
+        return [seq for (seq,) in rows]
+
+    def look_everywhere(self) -> None:
+        """Messages have become ready again, wherever in their queue they are."""
+        if self.hints is not None:
+            self.hints.forget()
+
+    def make_ready(self, seqs: Sequence[int]) -> None:
+        engine = self.engine
+        self.look_everywhere()
+        engine.run(f"UPDATE message SET ready_at = 0 WHERE {engine.among('seq')}", (engine.listed(seqs),))
 
     def record(self, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """The ledger rows of messages that leave the queue they are in, as that queue wants them kept."""
         self.engine.run(
-            f"""INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
-                                    receives, outcome, size, body_hash, content_type, body)
-                SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
-                       m.receives, ?, length(m.body), m.body_hash, m.content_type,
-                       CASE q.ledger WHEN {LedgerMode.BODIES:d} THEN m.body END
-                FROM message AS m JOIN queue AS q ON q.number = m.queue
-                WHERE m.seq IN {LISTED} AND q.ledger <> {LedgerMode.OFF:d} ORDER BY m.seq""",
-            (now, int(outcome), listed(seqs)),
+            f"{_INTO_LEDGER} FROM message AS m {_AS_THE_QUEUE_WANTS} AND {self.engine.among('m.seq')} ORDER BY m.seq",
+            (now, int(outcome), self.engine.listed(seqs)),
         )
 
     def finish(self, queue: int, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
-        """Messages of one queue leave it for good, and the ledger says how."""
+        """Messages of one queue that this unit has locked leave it for good, and the ledger says how."""
         if seqs:
             self.record(seqs, outcome, now)
-            self.engine.run(f"DELETE FROM message WHERE seq IN {LISTED}", (listed(seqs),))
+            self.engine.run(f"DELETE FROM message WHERE {self.engine.among('seq')}", (self.engine.listed(seqs),))
             self.departed(queue, len(seqs))
+
+    def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int) -> Set[int]:
+        """The same for messages whose latest claims were these when they were read; they need not be locked where the
+        engine `deletes_into`. Returns those that have left."""
+        if not claims or not self.engine.deletes_into:
+            self.finish(queue, list(claims), outcome, now)
+            return claims.keys()
+        rows = self.engine.rows(
+            f"""WITH gone AS (
+                    DELETE FROM message AS m USING unnest(?::bigint[], ?::bigint[]) AS latest (seq, claim)
+                    WHERE m.seq = latest.seq AND m.claim = latest.claim AND m.queue = ? RETURNING m.*),
+                recorded AS ({_INTO_LEDGER} FROM gone AS m {_AS_THE_QUEUE_WANTS} ORDER BY m.seq)
+                SELECT seq FROM gone""",
+            (list(claims), list(claims.values()), queue, now, int(outcome)),
+        )
+        self.departed(queue, len(rows))
+        return {seq for (seq,) in rows}
 
     def message(self, queue: str, row: Row) -> Message:
         seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at = row

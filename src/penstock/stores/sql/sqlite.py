@@ -14,9 +14,8 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from random import SystemRandom
 from secrets import token_bytes
@@ -26,16 +25,13 @@ import apsw
 from penstock import ids
 from penstock.errors import (
     InvalidSetting,
-    PenstockError,
     StoreBusy,
-    StoreCorrupt,
     StoreForeign,
-    StoreFull,
     StoreUnavailable,
 )
-from penstock.stores.protocol import ALL_FEATURES, Store, Unit
+from penstock.stores.protocol import ALL_FEATURES, EVERYWHERE, Store, Unit
 from penstock.stores.sql import migrations
-from penstock.stores.sql.engine import Row
+from penstock.stores.sql.apsw_engine import ApswEngine, translated
 from penstock.stores.sql.session import Cache, Session
 from penstock.stores.sql.unit import SqlUnit
 
@@ -57,7 +53,6 @@ _UNITS_BEFORE_LENGTHENING = 64
 _RESERVE_BYTES = 32 * 1024 * 1024
 _RESERVE_SHARE = 8
 _BUSY_NAP_S = 0.0005
-_PIECE_ROWS = 16
 # A server starts beside others that are at work, and nothing waits for it yet.
 _OPENING_PATIENCE_S = 10.0
 
@@ -69,65 +64,11 @@ def open_sqlite(url: str, path: str, patience_ms: int) -> Store:
     return SqliteStore(url, Path(path[1:]), patience_ms)
 
 
-class ApswEngine:
-    """The driver, with its errors translated in one place."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self._cursor = connection.cursor()
-
-    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
-        try:
-            return self._cursor.execute(sql, params).fetchall()
-        except apsw.Error as error:
-            raise translated(error) from error
-
-    def rows_within(self, sql: str, params: Sequence[object], column: int, budget: int) -> list[Row]:
-        """In pieces: looking at each row on its own takes as long as reading it."""
-        rows: list[Row] = []
-        try:
-            cursor = self._cursor.execute(sql, params)
-            while piece := list(islice(cursor, _PIECE_ROWS)):
-                budget -= sum([len(row[column]) for row in piece])
-                rows += piece
-                if budget <= 0:
-                    break
-        except apsw.Error as error:
-            raise translated(error) from error
-        while len(rows) > 1 and budget + len(rows[-1][column]) <= 0:
-            budget += len(rows.pop()[column])
-        return rows
-
-    def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        try:
-            self._cursor.execute(sql, params)
-        except apsw.Error as error:
-            raise translated(error) from error
-        return self.connection.changes()
-
-    def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
-        try:
-            self._cursor.executemany(sql, params)
-        except apsw.Error as error:
-            raise translated(error) from error
-
-
-def translated(error: apsw.Error) -> PenstockError:
-    match error:
-        case apsw.BusyError() | apsw.LockedError():
-            return StoreBusy("another process is writing to the store")
-        case apsw.FullError():
-            return StoreFull("the device of the store is full")
-        # Our statements are fixed: one that SQLite does not understand has not found the tables it needs.
-        case apsw.CorruptError() | apsw.NotADBError() | apsw.SQLError():
-            return StoreCorrupt(f"the store is damaged: {error}")
-        case _:
-            return StoreUnavailable(f"the store cannot be used: {error}")
-
-
 class SqliteStore:
     features = ALL_FEATURES
     inline = True
+    lanes = 1
+    ahead_ms = 0
 
     def __init__(self, url: str, path: Path, patience_ms: int = 10_000) -> None:
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < _OLDEST_SAFE_SQLITE:
@@ -174,7 +115,7 @@ class SqliteStore:
             self._configure()
             self._migrate()
             [(self._origin, self.secret)] = self._engine.rows("SELECT origin, secret FROM store")
-            self._seen_version = self._cached_version = self._data_version()
+            self._seen_version = self._data_version()
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except apsw.Error as error:
             self.close()
@@ -224,9 +165,9 @@ class SqliteStore:
             self._reopen()
         with self._transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
             version = self._data_version()
-            if version != self._cached_version:
-                self._cache.clear()
-                self._cached_version = version
+            if version != self._cache.version:
+                self._cache.is_of(version)
+                self._engine.forget()
             session = Session(self._engine, self._origin, self._cache)
             yield SqlUnit(session)
             session.flush()
@@ -244,6 +185,7 @@ class SqliteStore:
                 self._engine.run("COMMIT")
             except BaseException:
                 self._cache.clear()
+                self._engine.forget()
                 self._roll_back()
                 raise
         except StoreUnavailable:
@@ -302,14 +244,14 @@ class SqliteStore:
             return True  # the unit itself will say what is wrong
         return bool(free_pages * _PAGE_BYTES >= self._reserve)  # type: ignore[operator]
 
-    def changed_elsewhere(self) -> bool:
+    def changed_elsewhere(self) -> Container[str]:
         try:
             version = self._data_version()
         except apsw.Error:
-            return False
+            return ()
         changed = version != self._seen_version
         self._seen_version = version
-        return changed
+        return EVERYWHERE if changed else ()
 
     def _data_version(self) -> int:
         """Changes when another connection has committed, and never by our own commits."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from penstock.stores.sql.claims import ClaimVerbs
+from penstock.stores.sql.consumers import ConsumerVerbs
 from penstock.stores.sql.departures import DepartureVerbs
 from penstock.stores.sql.keys import KeyVerbs
 from penstock.stores.sql.moves import MoveVerbs
+from penstock.stores.sql.pushes import PushVerbs
 from penstock.stores.sql.queues import QueueVerbs
 from penstock.stores.sql.receipts import ReceiptVerbs
 from penstock.stores.sql.session import Session
 from penstock.stores.sql.views import ViewVerbs
 
 
-class SqlUnit(QueueVerbs, MoveVerbs, ClaimVerbs, ReceiptVerbs, DepartureVerbs, ViewVerbs, KeyVerbs):
+class SqlUnit(QueueVerbs, MoveVerbs, PushVerbs, ConsumerVerbs, ReceiptVerbs, DepartureVerbs, ViewVerbs, KeyVerbs):
     def __init__(self, session: Session) -> None:
         self.session = session
 

@@ -1,0 +1,5 @@
+"""`penstock migrate-store`: everything of one SQL store copied into another, of whatever kind the two are.
+
+Ids carry the origin of a store and API keys are hashed with its secret. Both are copied as well, so that ids, receipts
+and keys stay good. Nothing is ever changed in the store that is copied.
+"""

@@ -1,0 +1,194 @@
+"""The course of a migration.
+
+    mark ──► messages and ledger, page by page ──► all the rest, at once ──► compare everything ──► lift the mark
+
+It may be killed at any point. Rows are copied in the order of their keys, so the last one that is there says where to
+go on. What has been copied is worth something only while its source is as it was: a fingerprint of the source stands in
+the mark, and with another one everything is copied anew. In the end every row of both stores is read and compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Protocol
+
+from penstock.errors import InvalidSetting, MigrationFailed
+from penstock.stores.migration import mark
+from penstock.stores.migration.checking import count, digest, fingerprint
+from penstock.stores.migration.mark import SPOILT, Mark
+from penstock.stores.migration.side import Side, open_side
+from penstock.stores.migration.tables import ALL, LONG, SHORT, TALLY, Table, pages
+from penstock.stores.sql.engine import Engine, Row
+
+
+class Watch(Protocol):
+    """Somebody who wants to know how far it is."""
+
+    def say(self, text: str) -> None: ...
+
+    def task(self, doing: str, total: int, done: int) -> AbstractContextManager[Callable[[int], None]]:
+        """A part of the work, so many rows long. It gives what is to be called with the number of rows just done."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How many rows of each table have been copied, by earlier runs too."""
+
+    rows: dict[Table, int]
+    seconds: float
+
+
+def migrate(source_url: str, target_url: str, watch: Watch) -> Summary:
+    """Copy all that a store holds into an empty one, or finish doing so.
+
+    Raises InvalidSetting where the two are not a source and a target and nothing was changed; MigrationFailed where the
+    source has changed meanwhile, or the copy is not right: the next run then starts over. After every other error the
+    next run goes on.
+    """
+    started_at = time.monotonic()
+    source = open_side(source_url, must_exist=True)
+    with closing(source.store):
+        target = open_side(target_url, must_exist=False)
+        with closing(target.store):
+            rows = _Migration(source, target, watch).run()
+    return Summary(rows, time.monotonic() - started_at)
+
+
+class _Migration:
+    def __init__(self, source: Side, target: Side, watch: Watch) -> None:
+        self._source = source
+        self._target = target
+        self._watch = watch
+        self._run = token_hex(16)
+
+    def run(self) -> dict[Table, int]:
+        with self._target.read() as engine:
+            found = mark.find(engine)
+        self._refuse(found)
+        self._watch.say("looking at the source")
+        self._before = fingerprint(self._source)
+        if self._before.of_nothing:
+            raise InvalidSetting("there is nothing to copy: no queue, no message and no API key is in that store")
+        self._take(found)
+        for table, rows in zip(LONG, (self._before.messages, self._before.ledger), strict=True):
+            self._copy(table, rows)
+        self._copy_short_tables()
+        copied = self._compare()
+        with self._writing() as engine:
+            mark.lift(engine)
+        return copied
+
+    def _refuse(self, found: Mark | None) -> None:
+        source, target = self._source, self._target
+        if found is None:
+            if source.identity == target.identity:
+                raise InvalidSetting("both are the same store, or the second is a finished copy of the first")
+            with target.read() as engine:
+                self._refuse_full(engine)
+        elif found.source != source.identity:
+            raise InvalidSetting(f"the target holds the unfinished copy of another store, {found.address}")
+
+    @staticmethod
+    def _refuse_full(engine: Engine) -> None:
+        for table in ALL:
+            if engine.rows(f"SELECT 1 FROM {table.source} LIMIT 1"):
+                raise InvalidSetting(
+                    f"the target is not empty: it holds at least one {table.noun}; nothing was changed"
+                )
+
+    def _take(self, found: Mark | None) -> None:
+        """Make the target ours, and throw away what must not be gone on with."""
+        target, now = self._target, self._before.text
+        if found is None:
+            with target.write() as engine:
+                self._refuse_full(engine)
+                address = mark.without_password(self._source.store.url)
+                mark.make(engine, Mark(self._source.identity, address, now, self._run))
+            return
+        with target.write() as engine:
+            mark.take_over(engine, self._run)
+            if found.fingerprint != now:
+                mark.note_fingerprint(engine, SPOILT)
+        if found.fingerprint == now:
+            self._watch.say("going on where an earlier run ended")
+            return
+        self._watch.say("the source has changed since the last run: starting over")
+        for table in LONG:
+            with self._writing() as engine:
+                engine.run(f"{target.dialect.emptying} {table.name}")
+        with self._writing() as engine:
+            mark.note_fingerprint(engine, now)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Engine]:
+        with self._target.write() as engine:
+            mark.hold(engine, self._run)
+            yield engine
+
+    def _copy(self, table: Table, rows: int) -> None:
+        target = self._target
+        with target.read() as engine:
+            [(last,)] = engine.rows(f"SELECT coalesce(max({table.columns[0]}), 0) FROM {table.name}")
+        done = count(target, table) if last else 0
+        with self._watch.task(f"copying {table.noun}s", rows, done) as advance:
+            for page in pages(self._source, table, last):
+                self._notice_sends()
+                with self._writing() as engine:
+                    self._insert(engine, table, page)
+                advance(len(page))
+
+    def _insert(self, engine: Engine, table: Table, page: list[Row]) -> None:
+        dialect, columns = self._target.dialect, table.columns
+        if table is TALLY and dialect.has_slots:
+            columns, page = (*columns, "slot"), [(*row, 0) for row in page]
+        dialect.insert(engine, table.name, columns, page)
+
+    def _notice_sends(self) -> None:
+        """Better now than after hours. Whatever else may have changed is found out in the end."""
+        with self._source.read() as engine:
+            if engine.last_seq() != self._before.counters.seq:
+                raise self._spoilt("the source has changed")
+
+    def _copy_short_tables(self) -> None:
+        target = self._target
+        with self._writing() as engine:
+            for table in SHORT:
+                engine.run(f"DELETE FROM {table.name}")
+                for page in pages(self._source, table):
+                    self._insert(engine, table, page)
+            engine.run("UPDATE store SET origin = ?, secret = ?", (self._source.origin, self._source.secret))
+        with self._writing() as engine:
+            target.dialect.go_on_after(engine, self._before.counters)
+
+    def _compare(self) -> dict[Table, int]:
+        """Read every row of both stores. The source must be as it was even after its last row was read."""
+        copied = {}
+        wrong = []
+        with self._watch.task("comparing rows", 2 * (self._before.messages + self._before.ledger), 0) as advance:
+            for table in ALL:
+                there = digest(self._source, table, advance if table in LONG else None)
+                here = digest(self._target, table, advance if table in LONG else None)
+                copied[table] = here.rows
+                if here != there:
+                    wrong.append(f"{here.rows} of {there.rows} {table.noun}s")
+        with self._target.read() as engine:
+            counters = self._target.dialect.counters(engine)
+        if counters.seq < self._before.counters.seq or counters.ledger < self._before.counters.ledger:
+            wrong.append("its counters")
+        if fingerprint(self._source) != self._before:
+            raise self._spoilt("the source has changed")
+        if wrong:
+            raise self._spoilt(f"the copy is not right ({', '.join(wrong)})")
+        return copied
+
+    def _spoilt(self, what: str) -> MigrationFailed:
+        with self._writing() as engine:
+            mark.note_fingerprint(engine, SPOILT)
+        return MigrationFailed(
+            f"{what}: stop every server and every program that uses one of the two stores, and run the command again; "
+            "it starts over"
+        )

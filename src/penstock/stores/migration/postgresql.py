@@ -1,0 +1,42 @@
+"""PostgreSQL as a side of a migration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psycopg
+
+from penstock.stores.migration.side import Counters
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.postgresql import PostgresEngine, translated
+
+
+class PostgresDialect:
+    bytewise = 'COLLATE "C"'  # else as the language of the database has it
+    emptying = "TRUNCATE TABLE"
+    has_slots = True
+
+    def insert(self, engine: PostgresEngine, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """By COPY, which also takes numbers that are GENERATED ALWAYS."""
+        try:
+            with (
+                engine.connection.cursor() as cursor,
+                cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)".encode()) as copy,
+            ):
+                for row in rows:
+                    copy.write_row(row)
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+    def counters(self, engine: PostgresEngine) -> Counters:
+        [(ledger,)] = engine.rows("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number")
+        return Counters(engine.last_seq(), ledger)
+
+    def go_on_after(self, engine: PostgresEngine, counters: Counters) -> None:
+        [(keys,)] = engine.rows("SELECT coalesce(max(number), 0) FROM api_key")
+        [(of_keys,)] = engine.rows("SELECT pg_get_serial_sequence('api_key', 'number')")
+        for sequence, last in (("message_seq", counters.seq), ("ledger_number", counters.ledger), (of_keys, keys)):
+            if last:
+                engine.rows("SELECT setval(?::text::regclass, ?)", (sequence, last))
+        # Else the first claims are planned for empty tables.
+        engine.run("ANALYZE queue, message, ledger")

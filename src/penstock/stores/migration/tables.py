@@ -1,0 +1,136 @@
+"""What a store consists of, table by table, and how a table is read: in pages, never as a whole."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+from penstock.stores.migration.side import Side
+from penstock.stores.sql.engine import Engine, Row
+
+# A page, which is read at once and written in one transaction.
+PAGE_ROWS = 5_000
+PAGE_BYTES = 8 * 1024 * 1024
+_FEWEST_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Table:
+    """`noun` is what a person calls a row. The key is the first column.
+
+    `heavy` columns may be large: they are measured before they are read. `summed` ones come as decimals where a
+    database adds them up.
+    """
+
+    name: str
+    noun: str
+    columns: tuple[str, ...]
+    heavy: tuple[str, ...] = ()
+    key_is_text: bool = False
+    rows_of: str = ""
+    summed: bool = False
+
+    @property
+    def source(self) -> str:
+        return self.rows_of or self.name
+
+
+def _named(columns: str) -> tuple[str, ...]:
+    return tuple(columns.split())
+
+
+MESSAGE = Table(
+    "message",
+    "message",
+    _named(
+        """seq queue ready_at sent_at receives claim first_claimed_at last_claimed_at deadline_at
+           content_type attributes dedup_key body_hash body"""
+    ),
+    heavy=("attributes", "body"),
+)
+LEDGER = Table(
+    "ledger",
+    "ledger row",
+    _named(
+        """number queue seq sent_at first_claimed_at last_claimed_at finished_at receives outcome size
+           body_hash content_type body"""
+    ),
+    heavy=("body",),
+)
+QUEUE = Table(
+    "queue",
+    "queue",
+    _named(
+        """number name created_at deleted_at visibility_ms retention_ms delay_ms dedup max_receives
+           dead_letter_queue ledger"""
+    ),
+)
+# What several connections have counted apart is one number here. Queue 0 is every database's own affair.
+TALLY = Table(
+    "tally",
+    "tally",
+    _named("queue arrived departed"),
+    rows_of="""(SELECT queue, sum(arrived) AS arrived, sum(departed) AS departed
+                FROM tally WHERE queue > 0 GROUP BY queue) AS counted""",
+    summed=True,
+)
+API_KEY = Table("api_key", "API key", _named("number name digest rules created_at revoked_at"), heavy=("rules",))
+MOVE = Table(
+    "move",
+    "move",
+    _named("id source target through started_at moved status error finished_at"),
+    key_is_text=True,
+)
+CONSUMER = Table(
+    "consumer",
+    "consumer",
+    _named("id queue number delivery beat_at dead_after_ms holding"),
+    heavy=("holding",),
+    key_is_text=True,
+)
+
+# These grow without end: they are copied page by page.
+LONG = (MESSAGE, LEDGER)
+# These are copied together, in one transaction.
+SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER)
+ALL = (*SHORT, *LONG)
+
+
+def pages(side: Side, table: Table, after: int | None = None) -> Iterator[list[Row]]:
+    """All rows in the order of their keys, or those after a key."""
+    key = side.bytewise(table.columns[0]) if table.key_is_text else table.columns[0]
+    last: object = ("" if table.key_is_text else 0) if after is None else after
+    limit = _FEWEST_ROWS if table.heavy else PAGE_ROWS
+    while True:
+        with side.read() as engine:
+            if table.heavy:
+                limit, rows = _measured_page(engine, table, key, last, limit)
+            else:
+                rows = _page(engine, table, f"{key} > ? ORDER BY {key} LIMIT ?", (last, limit))
+        if not rows:
+            return
+        yield [tuple(map(int, row)) for row in rows] if table.summed else rows
+        last = rows[-1][0]
+
+
+def _page(engine: Engine, table: Table, where: str, params: tuple[object, ...]) -> list[Row]:
+    return engine.rows(f"SELECT {', '.join(table.columns)} FROM {table.source} WHERE {where}", params)
+
+
+def _measured_page(engine: Engine, table: Table, key: str, last: object, limit: int) -> tuple[int, list[Row]]:
+    """The rows that fit into a page, at least one; and how many to measure for the next.
+
+    Some databases have to read a body to tell its length: not many more are measured than are read.
+    """
+    size = " + ".join(f"coalesce(length({column}), 0)" for column in table.heavy)
+    measured = engine.rows(
+        f"SELECT {table.columns[0]}, {size} FROM {table.source} WHERE {key} > ? ORDER BY {key} LIMIT ?", (last, limit)
+    )
+    if not measured:
+        return limit, []
+    sizes = list(accumulate(size for _, size in measured))
+    fitting = max(1, bisect_right(sizes, PAGE_BYTES))
+    rows = _page(engine, table, f"{key} > ? AND {key} <= ? ORDER BY {key}", (last, measured[fitting - 1][0]))
+    return min(PAGE_ROWS, max(_FEWEST_ROWS, 2 * fitting)), rows

@@ -1,0 +1,294 @@
+"""MariaDB and MySQL, through PyMySQL.
+
+Everything here is understood by both. There is no `NOTIFY`: while somebody waits, a counter is looked at.
+"""
+
+from __future__ import annotations
+
+import ssl as tls
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from random import SystemRandom
+from secrets import token_bytes
+from typing import Any
+from urllib.parse import parse_qsl, unquote, unquote_to_bytes
+
+import pymysql
+from pymysql.constants import CLIENT, ER
+
+from penstock import ids
+from penstock.errors import (
+    InvalidSetting,
+    PenstockError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreForeign,
+    StoreFull,
+    StoreUnavailable,
+)
+from penstock.stores.sql import migrations
+from penstock.stores.sql.arrivals import COLUMNS
+from penstock.stores.sql.counters import CounterWatch
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.network import SLOTS, NetworkEngine, NetworkStore, Watch, address
+from penstock.stores.sql.statements import with_percent_signs, within_budget
+
+# Rows of one INSERT: a server takes packets of 16 MB, and bytes that must be escaped take two.
+_INSERT_ROWS = 500
+_INSERT_BYTES = 4 * 1024 * 1024
+_VALUES = f"({', '.join(['%s'] * len(COLUMNS))}, 0, 0)"
+_INSERT = f"INSERT INTO message ({', '.join(COLUMNS)}, receives, claim) VALUES "
+_ADD_TO_TALLY = """
+    INSERT INTO tally (queue, slot, arrived, departed) VALUES (%s, %s, %s, %s)
+    ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed)"""
+_TICKETS_KEPT = 10_000
+_NOW = "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
+# In UTC no hour comes twice.
+_SETTINGS = """
+    SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
+                innodb_lock_wait_timeout = 10"""
+# A unit that has waited for a lock then sees what it has waited for.
+_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_BUSY = {ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, 1020}
+_FULL = {ER.DISK_FULL, ER.RECORD_FILE_FULL}
+_DAMAGED = {ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.CRASHED_ON_USAGE, ER.NOT_KEYFILE, ER.PARSE_ERROR}
+
+
+def open_mariadb(url: str, lanes: int) -> NetworkStore:
+    return NetworkStore(url, MariaDatabase(url), lanes)
+
+
+class MariaEngine:
+    shared = True
+    lock = "FOR UPDATE"
+    lock_free = "FOR UPDATE SKIP LOCKED"
+    deletes_into = False
+    # Else the order by number makes it walk through the primary key, that is through all messages of all queues.
+    walk = "message FORCE INDEX (message_ready)"
+    age = "seq"
+
+    def __init__(self, connection: pymysql.Connection[Any]) -> None:
+        self.connection = connection
+        self._slot = SystemRandom().randrange(SLOTS)
+        self._cursor = connection.cursor()
+        [(self._step,)] = self.rows("SELECT @@auto_increment_increment")
+
+    def begin(self, write: bool) -> tuple[int, int]:
+        """A transaction begins with its first statement."""
+        gate = " FROM gate LOCK IN SHARE MODE" if write else ""
+        [(now, version)] = self.rows(f"SELECT {_NOW}, (SELECT version FROM store){gate}")
+        return now, version
+
+    def commit(self) -> None:
+        try:
+            self.connection.commit()
+        except pymysql.Error as error:
+            raise translated(error) from error
+
+    def roll_back(self) -> None:
+        try:
+            self.connection.rollback()
+        except pymysql.Error as error:
+            raise translated(error) from error
+
+    def close(self) -> None:
+        with suppress(pymysql.Error, OSError):
+            self.connection.close()
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        self._execute(with_percent_signs(sql), params)
+        return list(self._cursor.fetchall())
+
+    def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
+        return self.rows(within_budget(sql), (*params, budget))
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+        return self._execute(with_percent_signs(sql), params)
+
+    def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        for row in params:
+            self.run(sql, row)
+
+    def _execute(self, sql: str, params: Sequence[object]) -> int:
+        try:
+            return int(self._cursor.execute(sql, tuple(params)))
+        except pymysql.Error as error:
+            raise translated(error) from error
+
+    def among(self, column: str) -> str:
+        return f"{column} IN ?"
+
+    def listed(self, numbers: Iterable[int]) -> tuple[int | None, ...]:
+        """The driver writes it out in parentheses. Nothing is among (NULL)."""
+        return tuple(numbers) or (None,)
+
+    def insert_messages(self, rows: Sequence[Row]) -> None:
+        for piece in _pieces(rows):
+            self._execute(_INSERT + ", ".join([_VALUES] * len(piece)), [value for row in piece for value in row])
+
+    def next_seqs(self, count: int) -> list[int]:
+        """An INSERT whose number of rows is known gets consecutive numbers, `auto_increment_increment` apart."""
+        seqs: list[int] = []
+        while len(seqs) < count:
+            piece = min(count - len(seqs), 1_000)
+            self._execute("INSERT INTO ticket (seq) VALUES " + ", ".join(["(NULL)"] * piece), ())
+            first = int(self._cursor.lastrowid or 0)
+            seqs += range(first, first + piece * self._step, self._step)
+        if seqs:
+            # The last one tells others how far the numbers are; it goes when it is old, and nobody can still hold it.
+            self._execute("DELETE FROM ticket WHERE seq >= %s AND seq < %s", (seqs[0], seqs[-1]))
+            if seqs[-1] % _TICKETS_KEPT < count:
+                self._execute("DELETE FROM ticket WHERE seq < %s", (seqs[-1] - _TICKETS_KEPT,))
+        return seqs
+
+    def last_seq(self) -> int:
+        """What others have taken and not committed yet does not count."""
+        [(seq,)] = self.rows("SELECT coalesce(max(seq), 0) FROM ticket")
+        return int(seq)
+
+    def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
+        # In one order, so that two units with one slot never wait for each other.
+        counted = {**changes, 0: (1, 0)} if stirring else changes
+        for queue, change in sorted(counted.items()):
+            self._execute(_ADD_TO_TALLY, (queue, self._slot, *change))
+
+    def has_table(self, name: str) -> bool:
+        return bool(
+            self.rows(
+                "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", (name,)
+            )
+        )
+
+    def ledger_end(self) -> int:
+        """Every unit that writes holds the gate in share: while we hold it alone, there is none."""
+        self.rows("SELECT number FROM gate FOR UPDATE")
+        [(number,)] = self.rows("SELECT coalesce(max(number), 0) FROM ledger")
+        return int(number)
+
+
+def _pieces(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Cut so that each fits into a packet."""
+    piece: list[Row] = []
+    size = 0
+    for row in rows:
+        if piece and (len(piece) == _INSERT_ROWS or size + len(row[-1]) > _INSERT_BYTES):
+            yield piece
+            piece, size = [], 0
+        piece.append(row)
+        size += len(row[-1])
+    if piece:
+        yield piece
+
+
+def translated(error: pymysql.Error) -> PenstockError:
+    code = error.args[0] if error.args else 0
+    text = " ".join(map(str, error.args)).strip()
+    if code in _BUSY:
+        return StoreBusy(f"another server keeps the database busy: {text}")
+    if code in _FULL:
+        return StoreFull(f"the database is full: {text}")
+    # Our statements are fixed: one that the database does not understand has not found the tables it needs.
+    if code in _DAMAGED:
+        return StoreCorrupt(f"the store is damaged: {text}")
+    return StoreUnavailable(f"the database cannot be used: {text}")
+
+
+class MariaDatabase:
+    """`?ssl_ca=FILE` asks for TLS with that authority."""
+
+    def __init__(self, url: str) -> None:
+        parts = address(url)
+        params = dict(parse_qsl(parts.query))
+        authority = params.pop("ssl_ca", None)
+        database = unquote(parts.path[1:])
+        try:
+            port = parts.port or 3306
+        except ValueError:
+            port = 0
+        if params or not database or "/" in database or not parts.hostname or not port:
+            raise InvalidSetting(
+                "a MariaDB store is mariadb://USER:PASSWORD@HOST:PORT/DATABASE, perhaps with ?ssl_ca=FILE"
+            )
+        self._database = database
+        self._options: dict[str, Any] = {
+            "host": parts.hostname,
+            "port": port,
+            "user": unquote(parts.username or ""),
+            "password": unquote_to_bytes(parts.password or ""),  # the driver would write it in Latin-1
+            "database": database,
+            "charset": "utf8mb4",
+            "connect_timeout": 5,
+            "read_timeout": 60,
+            "write_timeout": 60,
+            "client_flag": CLIENT.FOUND_ROWS,
+            "init_command": _SETTINGS,
+        }
+        try:
+            # Without a word the driver would build a context anew for every connection.
+            self._options |= (
+                {"ssl": tls.create_default_context(cafile=authority)} if authority else {"ssl_disabled": True}
+            )
+        except OSError as error:
+            raise InvalidSetting(f"ssl_ca of the MariaDB store cannot be used: {error}") from error
+
+    def connection(self) -> pymysql.Connection[Any]:
+        try:
+            connection = pymysql.connect(**self._options)
+            connection.query(_ISOLATION)
+            return connection
+        except (pymysql.Error, OSError) as error:
+            raise StoreUnavailable(f"the database cannot be reached: {error}") from error
+
+    def connect(self) -> NetworkEngine:
+        return MariaEngine(self.connection())
+
+    def prepare(self) -> tuple[str, bytes]:
+        try:
+            with closing(self.connection()) as connection, connection.cursor() as cursor:
+                self._migrate(cursor)
+                connection.commit()
+                cursor.execute("SELECT origin, secret FROM store")
+                [(origin, secret)] = cursor.fetchall()
+        except pymysql.Error as error:
+            raise translated(error) from error
+        return origin, secret
+
+    def _migrate(self, cursor: pymysql.cursors.Cursor) -> None:
+        """One server at a time. The row in `store` comes last: before it, everything is done once more."""
+        lock = f"penstock {self._database}"[:64]
+        cursor.execute("SELECT GET_LOCK(%s, 60)", (lock,))
+        if cursor.fetchone() != (1,):
+            raise StoreBusy("another server is preparing the database")
+        version = self._version(cursor)
+        scripts = migrations.missing("mariadb", version)
+        for script in scripts:
+            for statement in script.split(";\n"):
+                if statement.strip():
+                    cursor.execute(statement)
+        if version == 0:
+            cursor.execute(
+                "INSERT INTO store VALUES (%s, 0, %s, %s)",
+                (len(scripts), ids.new_origin(SystemRandom()), token_bytes(32)),
+            )
+        elif scripts:
+            cursor.execute("UPDATE store SET schema_version = %s", (version + len(scripts),))
+
+    def _version(self, cursor: pymysql.cursors.Cursor) -> int:
+        cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")
+        tables = {name for (name,) in cursor.fetchall()}
+        cursor.execute(
+            """SELECT count(*) FROM information_schema.columns WHERE table_schema = DATABASE()
+               AND table_name = 'store' AND column_name IN ('schema_version', 'origin', 'secret')"""
+        )
+        if tables and cursor.fetchone() != (3,):
+            raise StoreForeign(
+                f"the database {self._database!r} holds tables that are not Penstock's; nothing was changed in it"
+            )
+        if not tables:
+            return 0
+        cursor.execute("SELECT schema_version FROM store")
+        rows = cursor.fetchall()
+        return int(rows[0][0]) if rows else 0
+
+    def watch(self) -> Watch:
+        return CounterWatch(self.connection)

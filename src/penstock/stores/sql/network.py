@@ -1,0 +1,209 @@
+"""A store in a database server, shared by any number of processes on any number of hosts.
+
+What all such databases have in common: a bounded set of connections, a clock that all processes share, and the
+database going away and coming back. A lost connection is replaced at the next unit; while the database cannot be
+reached, units fail at once instead of each waiting for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from penstock.clock import system_clock
+from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
+from penstock.stores.protocol import ALL_FEATURES, Unit
+from penstock.stores.sql.engine import Engine
+from penstock.stores.sql.hints import Hints
+from penstock.stores.sql.session import Cache, Session
+from penstock.stores.sql.unit import SqlUnit
+
+log = logging.getLogger(__name__)
+
+# How long nobody tries again after the database could not be reached.
+_REST_S = 0.5
+# In a row of its own in every tally: see the schema.
+SLOTS = 64
+_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%00")
+
+
+def address(url: str) -> SplitResult:
+    """The parts of a URL. In a password that is not escaped, a sign may end one part and begin another: that is told
+    here, without quoting any of it, and not by a driver that takes half a password for the name of a host."""
+    try:
+        url.encode()
+        parts = urlsplit(url)
+        is_plain = parts.netloc.count("@") == 1 or "@" not in url
+    except ValueError:
+        is_plain = False
+    if not is_plain or _NO_ESCAPE.search(url):
+        raise InvalidSetting(
+            "the address of the store cannot be read; in a name or a password, write %40 for @, %2F for /, %3F for ?, "
+            "%23 for # and %25 for %"
+        )
+    return parts
+
+
+class NetworkEngine(Engine, Protocol):
+    def begin(self, write: bool) -> tuple[int, int]:
+        """Open a transaction, and tell the database's time and the version of its queues."""
+
+    def commit(self) -> None: ...
+
+    def roll_back(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Watch(Protocol):
+    """Word of other processes that have made messages ready. It works in a thread of its own."""
+
+    def tell(self, queues: set[str]) -> None:
+        """We have made messages ready in these queues."""
+
+    def changed(self) -> Container[str]: ...
+
+    def close(self) -> None: ...
+
+
+class Database(Protocol):
+    """One kind of database server, at one address."""
+
+    def connect(self) -> NetworkEngine: ...
+
+    def prepare(self) -> tuple[str, bytes]:
+        """Bring the schema up to date, and tell the origin and the secret of the store."""
+
+    def watch(self) -> Watch: ...
+
+
+@dataclass
+class Link:
+    """A connection, and what was read through it that is still true."""
+
+    engine: NetworkEngine
+    cache: Cache = field(default_factory=Cache)
+
+
+class NetworkStore:
+    features = ALL_FEATURES
+    inline = False
+
+    def __init__(self, url: str, database: Database, lanes: int) -> None:
+        self.url = url
+        self.lanes = lanes
+        self.ahead_ms = 0
+        self._database = database
+        self._lanes = threading.BoundedSemaphore(lanes)
+        self._idle: list[Link] = []
+        self._hints = Hints()
+        self._resting_until = 0.0
+        self._closed = False
+        self._watch: Watch | None = None
+        self._watch_lock = threading.Lock()
+        self._origin, self.secret = database.prepare()
+
+    @contextmanager
+    def unit(self, write: bool = True) -> Iterator[Unit]:
+        with self._lanes:
+            link = self._begin(write)
+            session = Session(link.engine, self._origin, link.cache, self._hints)
+            try:
+                yield SqlUnit(session)
+                session.flush()
+                link.engine.commit()
+            except BaseException as error:
+                self._abandon(link, error)
+                raise
+            self._keep(link)
+        stirred = session.stirred | session.sent_to
+        if stirred and not self._closed:
+            # A hint that cannot be given must not look as if the unit had failed.
+            with suppress(OSError, RuntimeError):
+                self._watching().tell(stirred)
+
+    def _begin(self, write: bool) -> Link:
+        """A connection may have been lost while nobody used it: then another one is made."""
+        while True:
+            try:
+                link = self._idle.pop()
+            except IndexError:
+                link = None
+            if link is None:
+                link = self._connect()
+                self._start(link, write)
+                return link
+            try:
+                self._start(link, write)
+                return link
+            except StoreUnavailable:
+                self._close_idle()
+
+    def _start(self, link: Link, write: bool) -> None:
+        try:
+            now, version = link.engine.begin(write)
+        except BaseException as error:
+            self._abandon(link, error)
+            raise
+        self.ahead_ms = now - system_clock()
+        link.cache.is_of(version)
+
+    def _connect(self) -> Link:
+        if time.monotonic() < self._resting_until:
+            raise StoreUnavailable("the database cannot be reached; trying again soon")
+        try:
+            return Link(self._database.connect())
+        except PenstockError as error:
+            self._resting_until = time.monotonic() + _REST_S
+            log.warning("%s", error)
+            raise
+
+    def _abandon(self, link: Link, error: BaseException) -> None:
+        """Nothing of the unit has happened, or, if the database went away at its very end, nobody knows."""
+        link.cache.clear()
+        self._hints.forget()
+        if not isinstance(error, StoreUnavailable):
+            try:
+                link.engine.roll_back()
+            except PenstockError:
+                pass
+            else:
+                self._keep(link)
+                return
+        link.engine.close()
+
+    def _keep(self, link: Link) -> None:
+        self._idle.append(link)
+        if self._closed:  # while the unit was open
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().engine.close()
+
+    def _watching(self) -> Watch:
+        with self._watch_lock:
+            if self._watch is None:
+                self._watch = self._database.watch()
+            return self._watch
+
+    def has_room(self) -> bool:
+        """The database itself says when it is full."""
+        return True
+
+    def changed_elsewhere(self) -> Container[str]:
+        return self._watching().changed()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._watch is not None:
+            self._watch.close()
+        self._close_idle()

@@ -1,0 +1,319 @@
+"""PostgreSQL, through psycopg 3.
+
+A claim locks the rows it takes and passes over those that others have locked. Sequence numbers come from a sequence, so
+that servers do not wait for each other, and word of new messages from `NOTIFY`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from random import SystemRandom
+from secrets import token_bytes
+from urllib.parse import parse_qsl, quote, urlencode
+from zlib import crc32
+
+import psycopg
+from psycopg import sql as names
+from psycopg.types.numeric import Int8BinaryDumper
+
+from penstock import ids
+from penstock.errors import (
+    InvalidRequest,
+    InvalidSetting,
+    PenstockError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreForeign,
+    StoreFull,
+    StoreUnavailable,
+)
+from penstock.stores.sql import migrations
+from penstock.stores.sql.arrivals import COLUMNS
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.network import SLOTS, NetworkEngine, NetworkStore, Watch, address
+from penstock.stores.sql.notices import NoticeWatch
+from penstock.stores.sql.statements import with_percent_signs, within_budget
+
+_SCHEMA = "penstock"
+_LOCKS = int.from_bytes(b"Pnst", "big")
+# From so many rows on, a COPY is quicker than an INSERT for each.
+_COPY_ROWS = 12
+_INSERT = f"""
+    INSERT INTO message ({", ".join(COLUMNS)}, receives, claim)
+    VALUES ({", ".join(["?"] * len(COLUMNS))}, 0, 0)"""
+_COPY = f"COPY message ({', '.join(COLUMNS)}, receives, claim) FROM STDIN (FORMAT BINARY)"
+_COPY_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea", "int8", "int8")
+_ADD_TO_TALLY = """
+    INSERT INTO tally (queue, slot, arrived, departed) VALUES {rows}
+    ON CONFLICT (queue, slot) DO UPDATE
+    SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed; """
+# Where a unit has needed so many sequence numbers, the next one gets as many with its beginning.
+_FEWEST_AHEAD = 8
+_MOST_AHEAD = 1_000
+
+# Whoever holds locks and has gone must not keep the others waiting.
+_OPTIONS = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "10000",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "application_name": "penstock",
+}
+_SETTINGS = (
+    "SET lock_timeout = '10s'; SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
+    "SET client_encoding = 'UTF8'; SET default_transaction_isolation = 'read committed'; "
+)
+
+
+def open_postgresql(url: str, lanes: int) -> NetworkStore:
+    return NetworkStore(url, PostgresDatabase(url), lanes)
+
+
+class PostgresEngine:
+    shared = True
+    lock = "FOR UPDATE"
+    lock_free = "FOR UPDATE SKIP LOCKED"
+    deletes_into = True
+    walk = "message"
+    age = "(seq + 0)"
+
+    def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
+        connection.adapters.register_dumper(int, Int8BinaryDumper)
+        self.connection = connection
+        # Also the names of two locks: of whoever writes in share, and of whoever brings the schema up to date.
+        self._lock = crc32(schema.encode()) - 2**31
+        self._slot = SystemRandom().randrange(SLOTS)
+        self._cursor = connection.cursor(binary=True)
+        self._text_cursor = connection.cursor()
+        self._now_and_version = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version FROM store"
+        self._writing = f", pg_advisory_xact_lock_shared({_LOCKS}, {self._lock})"
+        # What goes with the end of the unit; sequence numbers taken ahead of need, and how many this unit has needed.
+        self._last_words = ""
+        self._ahead: list[int] = []
+        self._needed = 0
+
+    def begin(self, write: bool) -> tuple[int, int]:
+        """In one round trip."""
+        ahead = min(self._needed, _MOST_AHEAD) if write and self._needed >= _FEWEST_AHEAD else 0
+        text = f"BEGIN; {self._now_and_version}{self._writing if write else ''}"
+        if ahead:
+            text += f"; SELECT nextval('message_seq') FROM generate_series(1, {ahead})"
+        try:
+            cursor = self._text_cursor.execute(text.encode())
+            cursor.nextset()
+            [(now, version)] = cursor.fetchall()
+            # Those of the unit before are thrown away: they would go before what others have sent since.
+            self._ahead = [seq for (seq,) in cursor.fetchall()] if cursor.nextset() else []
+        except psycopg.Error as error:
+            raise translated(error) from error
+        if write:
+            self._needed = 0
+        self._last_words = ""
+        return now, version
+
+    def commit(self) -> None:
+        try:
+            cursor = self._text_cursor.execute(f"{self._last_words}COMMIT".encode())
+            while cursor.nextset():
+                pass
+        except psycopg.Error as error:
+            raise translated(error) from error
+        # PostgreSQL does not call it an error to commit a transaction that has failed.
+        if cursor.statusmessage != "COMMIT":
+            raise StoreUnavailable("the database has not committed a transaction")
+
+    def roll_back(self) -> None:
+        try:
+            self._text_cursor.execute("ROLLBACK")
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self.connection.close()
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        try:
+            return self._cursor.execute(with_percent_signs(sql), params).fetchall()
+        except psycopg.Error as error:
+            if _is_unspeakable(error):
+                return []  # what cannot be there is not found
+            raise translated(error) from error
+
+    def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
+        return self.rows(within_budget(sql), (*params, budget))
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+        try:
+            return self._cursor.execute(with_percent_signs(sql), params).rowcount
+        except psycopg.Error as error:
+            if _is_unspeakable(error):
+                raise InvalidRequest(str(error)) from error
+            raise translated(error) from error
+
+    def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+        try:
+            self._cursor.executemany(with_percent_signs(sql), params)
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+    def among(self, column: str) -> str:
+        return f"{column} = ANY(?::bigint[])"
+
+    def listed(self, numbers: Iterable[int]) -> list[int]:
+        return list(numbers)
+
+    def insert_messages(self, rows: Sequence[Row]) -> None:
+        if len(rows) < _COPY_ROWS:
+            self.many(_INSERT, rows)
+            return
+        try:
+            with self._cursor.copy(_COPY) as copy:
+                copy.set_types(_COPY_TYPES)
+                for row in rows:
+                    copy.write_row((*row, 0, 0))
+        except psycopg.Error as error:
+            raise translated(error) from error
+
+    def next_seqs(self, count: int) -> list[int]:
+        self._needed += count
+        seqs, self._ahead = self._ahead[:count], self._ahead[count:]
+        if len(seqs) < count:
+            more = self.rows("SELECT nextval('message_seq') FROM generate_series(1, ?)", (count - len(seqs),))
+            seqs += [seq for (seq,) in more]
+        return seqs
+
+    def last_seq(self) -> int:
+        [(seq,)] = self.rows("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_seq")
+        return int(seq)
+
+    def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
+        """As plain text: it travels with the end of the unit, in one round trip."""
+        # In one order, so that two units with one slot never wait for each other.
+        rows = [
+            f"({queue}, {self._slot}, {arrived}, {departed})" for queue, (arrived, departed) in sorted(changes.items())
+        ]
+        self._last_words = _ADD_TO_TALLY.format(rows=", ".join(rows)) if rows else ""
+
+    def has_table(self, name: str) -> bool:
+        return bool(self.rows("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?", (name,)))
+
+    def ledger_end(self) -> int:
+        """Whoever writes holds the lock in share. While we hold it alone, every number given out is written or lost."""
+        try:
+            cursor = self._text_cursor.execute(
+                f"SELECT pg_advisory_lock({_LOCKS}, {self._lock});"
+                "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number;"
+                f"SELECT pg_advisory_unlock({_LOCKS}, {self._lock})"
+            )
+            cursor.nextset()
+            [(number,)] = cursor.fetchall()
+        except psycopg.Error as error:
+            raise translated(error) from error
+        return int(number)
+
+
+def _is_unspeakable(error: psycopg.Error) -> bool:
+    """Whether the driver itself refused a parameter, such as a text with a NUL: the database has not heard of it."""
+    return isinstance(error, psycopg.DataError) and error.sqlstate is None
+
+
+def translated(error: psycopg.Error) -> PenstockError:
+    state = error.sqlstate or ""
+    text = str(error).strip() or type(error).__name__
+    if state in ("40001", "40P01", "55P03", "57014"):
+        return StoreBusy(f"another server keeps the database busy: {text}")
+    if state in ("53100", "53400"):
+        return StoreFull(f"the database is full: {text}")
+    if state in ("42501", "42939", "3F000"):
+        return InvalidSetting(f"the database does not permit it: {text}")
+    # Our statements are fixed: one that the database does not understand has not found the tables it needs.
+    if state.startswith(("42", "XX00")):
+        return StoreCorrupt(f"the store is damaged: {text}")
+    return StoreUnavailable(f"the database cannot be used: {text}")
+
+
+class PostgresDatabase:
+    """`?schema=` chooses where in the database the tables are; other parameters are libpq's own."""
+
+    def __init__(self, url: str) -> None:
+        params = dict(parse_qsl(address(url).query, keep_blank_values=True))
+        self._schema = params.pop("schema", _SCHEMA)
+        # PostgreSQL cuts off what is longer, and two stores would be one.
+        if not 1 <= len(self._schema.encode()) <= 63:
+            raise InvalidSetting("the schema of a PostgreSQL store has a name of 1 to 63 bytes")
+        query = urlencode({**_OPTIONS, **params}, quote_via=quote)
+        try:
+            self._conninfo = psycopg.conninfo.make_conninfo(f"{url.partition('?')[0]}?{query}")
+        except psycopg.Error as error:
+            raise InvalidSetting(f"the address of the PostgreSQL store cannot be read: {error}") from error
+
+    def connection(self) -> psycopg.Connection[Row]:
+        try:
+            connection = psycopg.connect(self._conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"the database cannot be reached: {str(error).strip()}") from error
+        try:
+            schema = names.Identifier(self._schema)
+            connection.execute(names.SQL(_SETTINGS + "SET search_path = {}").format(schema))
+        except psycopg.Error as error:
+            connection.close()
+            raise translated(error) from error
+        return connection
+
+    def connect(self) -> NetworkEngine:
+        return PostgresEngine(self.connection(), self._schema)
+
+    def prepare(self) -> tuple[str, bytes]:
+        try:
+            with self.connection() as connection:
+                self._migrate(connection)
+                [(origin, secret)] = connection.execute("SELECT origin, secret FROM store").fetchall()
+        except psycopg.Error as error:
+            raise translated(error) from error
+        return origin, secret
+
+    def _migrate(self, connection: psycopg.Connection[Row]) -> None:
+        """In one transaction, so that a crash leaves the old schema or the new one; one server at a time."""
+        with connection.transaction():
+            [(encoding,)] = connection.execute("SELECT current_setting('server_encoding')").fetchall()
+            if encoding != "UTF8":
+                raise InvalidSetting(f"the database has the encoding {encoding}; Penstock needs UTF8")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCKS,))
+            version = self._version(connection)
+            scripts = migrations.missing("postgresql", version)
+            if version == 0:
+                connection.execute(names.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(names.Identifier(self._schema)))
+            for script in scripts:
+                connection.execute(script.encode())
+            if version == 0:
+                connection.execute(
+                    "INSERT INTO store VALUES (%s, 0, %s, %s)",
+                    (len(scripts), ids.new_origin(SystemRandom()), token_bytes(32)),
+                )
+            elif scripts:
+                connection.execute("UPDATE store SET schema_version = %s", (version + len(scripts),))
+
+    def _version(self, connection: psycopg.Connection[Row]) -> int:
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (self._schema,)
+        ).fetchall()
+        if not tables:
+            return 0
+        columns = connection.execute(
+            """SELECT count(*) FROM information_schema.columns WHERE table_schema = %s AND table_name = 'store'
+               AND column_name IN ('schema_version', 'origin', 'secret')""",
+            (self._schema,),
+        ).fetchall()
+        if columns != [(3,)]:
+            raise StoreForeign(
+                f"the schema {self._schema!r} of the database holds tables that are not Penstock's; nothing was "
+                "changed in it. Choose another with ?schema=NAME"
+            )
+        [(version,)] = connection.execute("SELECT schema_version FROM store").fetchall()
+        return int(version)
+
+    def watch(self) -> Watch:
+        return NoticeWatch(self.connection, f"penstock_{crc32(self._schema.encode()):08x}")

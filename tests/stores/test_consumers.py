@@ -1,0 +1,407 @@
+"""Consumers that the SQL stores know: shares, signs of life, what they hold, and messages that have numbers first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock import limits
+from penstock.errors import QueueNotFound
+from penstock.model import Consumer, Dedup, Delivery, Draft, Held, LedgerMode, Message, Numbered, Outcome, Redrive
+from penstock.stores import Store, open_store
+from tests.gq.conftest import url as url
+from tests.stores.conftest import Verbs, check_conservation
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    store = open_store(url)
+    yield store
+    with store.unit(write=False) as unit:
+        check_conservation(unit)
+    store.close()
+
+
+class ConsumerVerbs(Verbs):
+    def register(self, name: str, delivery: Delivery = Delivery.AT_LEAST_ONCE, queue: str = "q") -> Consumer:
+        consumer = Consumer(name, queue, delivery, 5_000)
+        with self.unit() as unit:
+            unit.register(consumer, self.now)
+        return consumer
+
+    def take(self, consumer: Consumer, limit: int = 100) -> list[Message]:
+        """Claim, and write down what is held."""
+        with self.unit() as unit:
+            messages = unit.claim_share(consumer, limit, self.now).messages
+            unit.hold(consumer.id, [held(message) for message in messages], self.now)
+        return messages
+
+    def taken(self, consumer: Consumer, limit: int = 100) -> list[bytes]:
+        return [message.body for message in self.take(consumer, limit)]
+
+    def attend(self, consumer: Consumer) -> set[Held] | None:
+        with self.unit() as unit:
+            return unit.attend(consumer.id)
+
+    def beat(self, consumer: Consumer) -> None:
+        with self.unit() as unit:
+            unit.hold(consumer.id, unit.attend(consumer.id), self.now)
+
+    def reap(self) -> int:
+        with self.unit() as unit:
+            return unit.reap(self.now)
+
+    def settle(self, *messages: Message, outcome: Outcome | None = Outcome.PROCESSED, queue: str = "q") -> set[Held]:
+        with self.unit() as unit:
+            return unit.settle(queue, list(map(held, messages)), outcome, self.now)
+
+    def reserve(self, count: int) -> list[int]:
+        with self.unit() as unit:
+            return unit.reserve(count).seqs
+
+    def push(self, seqs: list[int], *bodies: bytes, again: bool = False, queue: str = "q") -> None:
+        messages = [Numbered(seq, self.now, Draft(body)) for seq, body in zip(seqs, bodies, strict=True)]
+        with self.unit() as unit:
+            unit.push(queue, messages, self.now, again)
+
+
+def held(message: Message) -> Held:
+    return message.seq, message.claim
+
+
+@pytest.fixture
+def verbs(store: Store) -> ConsumerVerbs:
+    return ConsumerVerbs(store)
+
+
+def sent(verbs: ConsumerVerbs, count: int) -> list[bytes]:
+    bodies = [b"%d" % number for number in range(count)]
+    verbs.send(*bodies)
+    return bodies
+
+
+class TestShares:
+    def test_one_consumer_has_them_all(self, verbs):
+        verbs.create()
+        bodies = sent(verbs, 5)
+        assert verbs.taken(verbs.register("a")) == bodies
+
+    @pytest.mark.parametrize("among", [2, 3, 5])
+    def test_consumers_keep_out_of_each_others_way(self, verbs, among):
+        verbs.create()
+        sent(verbs, 10 * among)
+        consumers = [verbs.register(f"c{number}") for number in range(among)]
+        ranks: dict[int, None] = {}
+        for consumer in consumers:
+            remainders = {message.seq % among for message in verbs.take(consumer, 5)}
+            assert len(remainders) == 1
+            ranks |= dict.fromkeys(remainders)
+        assert list(ranks) == list(range(among))  # in the order of their birth
+
+    def test_a_share_is_taken_oldest_first(self, verbs):
+        verbs.create()
+        sent(verbs, 20)
+        verbs.register("a")
+        b = verbs.register("b")
+        seqs = [message.seq for message in verbs.take(b, 4)]
+        assert seqs == sorted(seqs)
+        assert len({seq % 2 for seq in seqs}) == 1
+        assert seqs[-1] - seqs[0] == 6
+
+    def test_whoever_finds_too_little_takes_from_the_rest(self, verbs):
+        verbs.create()
+        bodies = sent(verbs, 10)
+        a = verbs.register("a")
+        verbs.register("b")
+        assert sorted(verbs.taken(a, 8), key=int)[:5] != bodies[:8]
+        assert len(verbs.taken(a, 8)) == 2
+        assert verbs.taken(a) == []
+
+    def test_the_dead_have_no_share(self, verbs):
+        verbs.create()
+        a, b = verbs.register("a"), verbs.register("b")
+        verbs.now += 3_000
+        verbs.beat(b)
+        verbs.now += 3_000
+        bodies = sent(verbs, 6)
+        assert verbs.taken(b, 3) == bodies[:3]  # though nobody has cleared away the first one yet
+        assert verbs.attend(a) == set()
+
+    def test_ranks_move_up(self, verbs):
+        verbs.create()
+        a, b = verbs.register("a"), verbs.register("b")
+        with verbs.unit() as unit:
+            unit.leave(a.id)
+        c = verbs.register("c")
+        sent(verbs, 8)
+        assert {message.seq % 2 for message in verbs.take(b, 2)} == {0}
+        assert {message.seq % 2 for message in verbs.take(c, 2)} == {1}
+
+    def test_other_queues_do_not_count(self, verbs):
+        verbs.create()
+        verbs.create("other")
+        verbs.register("a", queue="other")
+        b = verbs.register("b")
+        bodies = sent(verbs, 4)
+        assert verbs.taken(b, 2) == bodies[:2]
+
+    def test_a_share_is_looked_for_among_the_first_only(self, verbs, monkeypatch):
+        monkeypatch.setattr(limits, "SHARE_ROWS", 4)
+        verbs.create()
+        bodies = sent(verbs, 40)
+        a = verbs.register("a")
+        verbs.register("b")
+        assert sorted(verbs.taken(a, 4), key=int) == bodies[:4]
+
+
+class TestPolicies:
+    """What holds for every claim holds for these."""
+
+    def test_retention(self, verbs):
+        verbs.create(retention_ms=1_000)
+        verbs.send(b"old")
+        verbs.now += 1_000
+        verbs.send(b"new")
+        assert verbs.taken(verbs.register("a")) == [b"new"]
+        assert verbs.outcomes() == [Outcome.EXPIRED]
+
+    @pytest.mark.parametrize("among", [1, 2])
+    def test_redrive(self, verbs, among):
+        verbs.create("dead")
+        verbs.create(redrive=Redrive(1, "dead"))
+        verbs.send(b"x")
+        for number in range(among):
+            a = verbs.register(f"a{number}")
+        verbs.settle(*verbs.take(a), outcome=None)
+        assert verbs.taken(a) == []
+        assert verbs.seen("dead") == [b"x"]
+
+    @pytest.mark.parametrize("among", [1, 2])
+    def test_twins_collapse(self, verbs, among):
+        verbs.create(dedup=Dedup.CLAIM)
+        verbs.send(b"x", b"x", b"y")
+        for number in range(among):
+            a = verbs.register(f"a{number}")
+        assert verbs.taken(a) == [b"x", b"y"]
+
+    @pytest.mark.parametrize("delivery", list(Delivery))
+    def test_deadlines(self, verbs, delivery):
+        verbs.create()
+        verbs.send(*(Draft(b"%d" % ahead, deadline_at=verbs.now + ahead) for ahead in (10, 1_000)), b"none")
+        a = verbs.register("a", delivery)
+        verbs.now += 10
+        messages = verbs.take(a)
+        ends = {message.body: message.ready_at for message in messages}
+        heeded = {b"1000": verbs.now + 990, b"none": limits.NEVER}
+        if delivery is Delivery.AT_LEAST_ONCE:
+            assert ends == {b"10": limits.NEVER} | heeded
+        else:
+            assert ends == heeded
+            assert verbs.outcomes() == [Outcome.FAILED]
+        assert {message.body: message.ready_at for message in verbs.peek()} == ends
+
+    def test_a_plain_claim_still_heeds_deadlines(self, verbs):
+        verbs.create(visibility_ms=50)
+        verbs.send(Draft(b"late", deadline_at=verbs.now), Draft(b"x", deadline_at=verbs.now + 10))
+        [message] = verbs.claim()
+        assert (message.body, message.ready_at) == (b"x", verbs.now + 50)
+
+    def test_no_queue(self, verbs):
+        with pytest.raises(QueueNotFound):
+            verbs.register("a")
+        verbs.create()
+        a = verbs.register("a")
+        verbs.delete()
+        assert verbs.attend(a) is None
+        with pytest.raises(QueueNotFound):
+            verbs.take(a)
+
+    def test_a_queue_of_the_same_name_is_another(self, verbs):
+        verbs.create()
+        a = verbs.register("a")
+        verbs.delete()
+        verbs.create()
+        assert verbs.attend(a) is None
+        verbs.register("a")
+        sent(verbs, 1)
+        verbs.take(a)
+        verbs.now += 5_000
+        assert verbs.reap() == 1
+        assert verbs.count().ready == 1
+
+
+class TestSigns:
+    def test_of_life_count_for_their_time(self, verbs):
+        verbs.create()
+        a = verbs.register("a")
+        verbs.now += 4_999
+        assert verbs.reap() == 0
+        verbs.beat(a)
+        verbs.now += 4_999
+        assert verbs.reap() == 0
+        verbs.now += 1
+        assert verbs.reap() == 1
+        assert verbs.attend(a) is None
+
+    def test_of_life_from_the_future_count_no_longer(self, verbs):
+        """The clock was set back by an hour: nobody stays alive for that long."""
+        verbs.create()
+        a, b = verbs.register("a"), verbs.register("b")
+        verbs.now -= 3_600_000
+        verbs.beat(b)
+        assert verbs.reap() == 1
+        assert (verbs.attend(a), verbs.attend(b)) == (None, set())
+
+    def test_many_dead_are_cleared_away_in_steps(self, verbs, monkeypatch):
+        monkeypatch.setattr(limits, "REAP_CONSUMERS", 2)
+        verbs.create()
+        for name in "abc":
+            verbs.register(name)
+        verbs.now += 5_000
+        assert [verbs.reap(), verbs.reap(), verbs.reap()] == [2, 1, 0]
+
+    def test_the_sweep_clears_them_away(self, verbs):
+        verbs.create()
+        a = verbs.register("a")
+        sent(verbs, 2)
+        verbs.take(a)
+        verbs.now += 5_000
+        verbs.sweep()
+        assert verbs.stirred == {"q"}
+        assert verbs.attend(a) is None
+        assert verbs.count().ready == 2
+
+
+class TestHolding:
+    @pytest.mark.parametrize("delivery", list(Delivery))
+    def test_what_the_dead_held(self, verbs, delivery):
+        verbs.create()
+        a = verbs.register("a", delivery)
+        sent(verbs, 3)
+        verbs.take(a, 2)
+        verbs.now += 5_000
+        verbs.reap()
+        if delivery is Delivery.AT_LEAST_ONCE:
+            assert (verbs.count().ready, verbs.outcomes(), verbs.stirred) == (3, [], {"q"})
+        else:
+            assert (verbs.count().total, verbs.outcomes()) == (1, [Outcome.FAILED] * 2)
+
+    @pytest.mark.parametrize("delivery", list(Delivery))
+    def test_what_others_have_done_since_stays_done(self, verbs, delivery):
+        verbs.create()
+        verbs.create("other")
+        a = verbs.register("a", delivery)
+        sent(verbs, 4)
+        released, acked, moved, kept = verbs.take(a)
+        verbs.release(released, moved)
+        verbs.move("q", "other", through=moved.seq)
+        verbs.ack(acked)
+        verbs.now += 5_000
+        verbs.reap()
+        assert verbs.seen("other") == [released.body, moved.body]
+        failed = [Outcome.FAILED] if delivery is Delivery.AT_MOST_ONCE else []
+        assert verbs.outcomes() == [Outcome.MOVED, Outcome.MOVED, Outcome.PROCESSED, *failed]
+        assert verbs.seen() == ([] if failed else [kept.body])
+
+    def test_a_message_that_another_has_claimed(self, verbs):
+        verbs.create()
+        a, b = verbs.register("a", Delivery.AT_MOST_ONCE), verbs.register("b")
+        sent(verbs, 1)
+        [message] = verbs.take(a)
+        verbs.release(message)
+        verbs.now += 3_000
+        [again] = verbs.take(b)
+        verbs.now += 3_000
+        assert verbs.reap() == 1
+        assert verbs.settle(message) == set()
+        assert verbs.settle(again) == {held(again)}
+        assert verbs.outcomes() == [Outcome.PROCESSED]
+
+    def test_is_as_it_was_last_written(self, verbs):
+        verbs.create()
+        a = verbs.register("a")
+        sent(verbs, 2)
+        first, second = verbs.take(a)
+        assert verbs.attend(a) == {held(first), held(second)}
+        with verbs.unit() as unit:
+            unit.hold(a.id, [held(second)], verbs.now)
+        assert verbs.attend(a) == {held(second)}
+
+    @pytest.mark.parametrize("outcome", [Outcome.PROCESSED, Outcome.FAILED, None])
+    def test_settling(self, verbs, outcome):
+        verbs.create()
+        a = verbs.register("a")
+        sent(verbs, 3)
+        first, second, _third = verbs.take(a)
+        assert verbs.settle(first, second, outcome=outcome) == {held(first), held(second)}
+        assert verbs.outcomes() == ([] if outcome is None else [outcome] * 2)
+        assert verbs.count().ready == (2 if outcome is None else 0)
+        assert verbs.stirred == ({"q"} if outcome is None else set())
+        assert verbs.settle(first, outcome=outcome) == ({held(first)} if outcome is None else set())
+        assert verbs.settle(second, queue="nowhere") == set()
+
+
+class TestFirstDue:
+    def test_of_a_queue(self, verbs):
+        def first_due():
+            with verbs.unit(write=False) as unit:
+                return unit.first_due("q")
+
+        assert first_due() is None
+        verbs.create()
+        a = verbs.register("a")
+        assert first_due() is None
+        verbs.send(b"x")
+        assert first_due() == 0
+        verbs.take(a)
+        assert first_due() is None  # only its consumer's death ends this claim
+        verbs.send(Draft(b"y", delay_ms=70))
+        assert first_due() == verbs.now + 70
+
+
+class TestPush:
+    def test_numbers_are_nobody_elses(self, verbs):
+        verbs.create()
+        first = verbs.reserve(3)
+        [other] = verbs.send(b"between")
+        second = verbs.reserve(2)
+        verbs.push(second, b"4", b"5")
+        verbs.push(first[:2], b"1", b"2")
+        assert verbs.bodies() == [b"1", b"2", b"between", b"4", b"5"]
+        assert len({*first, *second, int(other.id[24:], 16)}) == 6
+
+    def test_again(self, verbs):
+        verbs.create()
+        seqs = verbs.reserve(3)
+        verbs.push(seqs[:2], b"1", b"2")
+        verbs.ack(*verbs.claim(1))
+        verbs.push(seqs, b"1", b"2", b"3", again=True)
+        verbs.push(seqs, b"1", b"2", b"3", again=True)
+        assert verbs.tally().arrived == 3
+        assert verbs.seen() == [b"2", b"3"]
+
+    def test_again_where_no_ledger_is_kept(self, verbs):
+        """What is still there is known, what is gone is not."""
+        verbs.create(ledger=LedgerMode.OFF)
+        seqs = verbs.reserve(2)
+        verbs.push(seqs, b"1", b"2")
+        verbs.ack(*verbs.claim(1))
+        verbs.push(seqs, b"1", b"2", again=True)
+        assert verbs.count().total == 2
+
+    def test_queue_settings_hold(self, verbs):
+        verbs.create(delay_ms=70)
+        verbs.push(verbs.reserve(1), b"x")
+        assert verbs.bodies() == []
+        verbs.now += 70
+        assert verbs.bodies() == [b"x"]
+
+    def test_twins(self, verbs):
+        verbs.create(dedup=Dedup.SEND)
+        verbs.push(verbs.reserve(3), b"x", b"x", b"y")
+        assert verbs.bodies() == [b"x", b"y"]
+
+    def test_no_queue(self, verbs):
+        with pytest.raises(QueueNotFound):
+            verbs.push(verbs.reserve(1), b"x")

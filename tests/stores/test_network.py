@@ -1,0 +1,306 @@
+"""Units that overlap in a store on a database server, and what becomes of their connections."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from random import Random
+
+import psycopg
+import pytest
+
+from penstock.broker import Broker, broker
+from penstock.clock import system_clock
+from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
+from penstock.model import Dedup, Draft, LedgerRow, Receipt, Settings
+from penstock.stores import Store, Unit
+from penstock.stores.sql import mariadb, network, postgresql
+from tests.broker.conftest import result
+from tests.databases import mariadb_connection
+from tests.faults.crowd import opened, peek_all, wait_until
+from tests.faults.sessions import cut_off, observing
+from tests.stores.conftest import check_conservation
+
+NOW = 1_000_000
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with opened(url) as store:
+        with store.unit() as unit:
+            unit.create_queue("q", Settings(), NOW)
+            for name in ("a", "b"):
+                unit.create_queue(name, Settings(dedup=Dedup.SEND), NOW)
+        yield store
+        with store.unit(write=False) as unit:
+            check_conservation(unit)
+
+
+def send(store: Store, *bodies: bytes, to: str = "q") -> None:
+    with store.unit() as unit:
+        unit.send(to, [Draft(body) for body in bodies], NOW)
+
+
+def claim(unit: Unit, limit: int = 1) -> list[bytes]:
+    return [message.body for message in unit.claim("q", limit, NOW, 1_000).messages]
+
+
+def test_two_units_are_open_at_once_and_see_nothing_of_each_other(store: Store) -> None:
+    send(store, b"1", b"2", b"3")
+    meet = threading.Barrier(2, timeout=60)
+
+    def work(body: bytes) -> tuple[list[bytes], list[bytes]]:
+        with store.unit() as unit:
+            claimed = claim(unit)
+            unit.send("q", [Draft(body)], NOW)
+            meet.wait()
+            seen = peek_all(unit, "q")
+            meet.wait()
+        return claimed, seen
+
+    with ThreadPoolExecutor(2) as pool:
+        [(one, seen_by_one), (two, seen_by_two)] = pool.map(work, [b"one", b"two"])
+    assert sorted(one + two) == [b"1", b"2"]
+    assert (b"one" in seen_by_one, b"two" in seen_by_one) == (True, False)
+    assert (b"one" in seen_by_two, b"two" in seen_by_two) == (False, True)
+    with store.unit(write=False) as unit:
+        assert len(peek_all(unit, "q")) == 5
+
+
+def test_a_third_unit_waits_for_its_turn_and_takes_no_third_connection(store: Store, url: str) -> None:
+    entered, go_on = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        with store.unit():
+            entered.release()
+            assert go_on.wait(60)
+
+    with observing(url) as others, ThreadPoolExecutor(3) as pool:
+        units = [pool.submit(hold) for _ in range(3)]
+        for _ in range(store.lanes):
+            assert entered.acquire(timeout=60)
+        assert not entered.acquire(timeout=0.3)
+        assert len(others()) <= store.lanes + 1
+        go_on.set()
+        for unit in units:
+            unit.result()
+
+
+@pytest.mark.parametrize("error", [QueueNotFound("no"), ValueError("a bug"), KeyboardInterrupt()])
+def test_a_unit_that_raises_leaves_its_connection_as_good_as_new(store: Store, url: str, error: BaseException) -> None:
+    with observing(url) as others:
+        before = others()
+        for _ in range(5):
+            with suppress(type(error)), store.unit() as unit:
+                unit.send("q", [Draft(b"lost")], NOW)
+                raise error
+        assert others() == before
+    send(store, b"kept")
+    with store.unit(write=False) as unit:
+        assert peek_all(unit, "q") == [b"kept"]
+
+
+def test_a_unit_whose_connection_is_cut_off_is_lost_and_the_next_is_not(store: Store, url: str) -> None:
+    def lose() -> None:
+        with store.unit() as unit:
+            unit.send("q", [Draft(b"lost")], NOW)
+            cut_off(url)
+            unit.send("q", [Draft(b"lost too")], NOW)
+
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            lose()
+        send(store, b"kept")
+    with store.unit(write=False) as unit:
+        assert peek_all(unit, "q") == [b"kept"] * 3
+
+
+def test_connections_that_are_cut_off_between_units_are_replaced_without_a_word(store: Store, url: str) -> None:
+    for number in range(5):
+        cut_off(url)
+        send(store, b"%d" % number)
+    with store.unit(write=False) as unit:
+        assert peek_all(unit, "q") == [b"%d" % number for number in range(5)]
+
+
+def test_what_is_open_when_the_store_is_closed_is_closed_after_it(url: str) -> None:
+    with opened(url) as store:
+        with store.unit() as unit:
+            unit.create_queue("q", Settings(), NOW)
+        with store.unit() as unit:
+            store.close()
+            unit.send("q", [Draft(b"still in time")], NOW)
+        with observing(url) as others:
+            wait_until(lambda: not others())
+    with opened(url) as store, store.unit(write=False) as unit:
+        assert peek_all(unit, "q") == [b"still in time"]
+
+
+def test_a_name_that_no_database_holds_is_not_found_and_harms_nobody(store: Store) -> None:
+    with store.unit() as unit:
+        unit.send("q", [Draft(b"in the unit")], NOW)
+        assert unit.find_queue("a\0b") is None
+        assert unit.find_move("\0") is None
+        with pytest.raises(QueueNotFound):
+            unit.claim("a\0b", 1, NOW, None)
+        with pytest.raises(CallerError):
+            unit.revoke_key("\0", NOW)
+    with store.unit(write=False) as unit:
+        assert peek_all(unit, "q") == [b"in the unit"]
+
+
+def cross(unit: Unit, first: str, second: str, meet: Callable[[], object]) -> str:
+    """Take turns at two queues, in this order."""
+    unit.send(first, [Draft(first.encode())], NOW)
+    meet()
+    unit.send(second, [Draft(second.encode())], NOW)
+    return first
+
+
+def test_a_deadlock_is_told_as_a_busy_store(store: Store) -> None:
+    meet = threading.Barrier(2, timeout=60)
+
+    def work(first: str, second: str) -> str:
+        try:
+            with store.unit() as unit:
+                return cross(unit, first, second, meet.wait)
+        except StoreBusy:
+            return "busy"
+
+    with ThreadPoolExecutor(2) as pool:
+        told = list(pool.map(work, ["a", "b"], ["b", "a"]))
+    assert told in (["a", "busy"], ["busy", "b"])
+    with store.unit(write=False) as unit:
+        assert (peek_all(unit, "a"), peek_all(unit, "b")) == ([b"a"], [b"b"])
+
+
+async def test_the_broker_tries_again_after_a_deadlock(store: Store) -> None:
+    loop = asyncio.get_running_loop()
+    patient = Broker(store, system_clock, loop, 1_000)
+    meet, tries = threading.Barrier(2, timeout=60), Counter[str]()
+
+    def work(first: str, second: str) -> Callable[[Unit, int], str]:
+        def run(unit: Unit, _now: int) -> str:
+            tries[first] += 1
+            return cross(unit, first, second, meet.wait if tries[first] == 1 else lambda: None)
+
+        return run
+
+    one = result(patient.work(work("a", "b")))
+    while not tries:  # else they would share a unit
+        await asyncio.sleep(0.01)
+    two = result(patient.work(work("b", "a")))
+    assert await asyncio.gather(one, two) == ["a", "b"]
+    assert tries.total() == 3
+
+
+async def test_patience_ends_although_others_are_served(
+    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger has locked a queue, and goes for lunch."""
+    monkeypatch.setattr(broker, "_BUSY_PATIENCE_S", 0.5)
+    for module, long, short in ((postgresql, "'10s'", "'0.2s'"), (mariadb, "timeout = 10", "timeout = 1")):
+        monkeypatch.setattr(module, "_SETTINGS", module._SETTINGS.replace(long, short))
+    is_postgres = url.startswith("postgresql")
+    stranger = psycopg.connect(url) if is_postgres else mariadb_connection(url)
+    with stranger, stranger.cursor() as cursor, opened(url) as hurried:
+        cursor.execute("BEGIN")
+        cursor.execute(f"SELECT number FROM {'penstock.' if is_postgres else ''}queue WHERE name = 'a' FOR UPDATE")
+        patient = Broker(hurried, system_clock, asyncio.get_running_loop(), 1_000)
+        sent = result(patient.send("a", [Draft(b"x")]))
+
+        async def look() -> None:
+            while not sent.done():
+                await result(patient.work(lambda unit, _now: unit.find_queue("q"), writes=False))
+                await asyncio.sleep(0.01)
+
+        await asyncio.gather(*(look() for _ in range(5)))
+        assert isinstance(sent.exception(), StoreBusy)
+        stranger.rollback()
+
+
+def test_the_time_is_the_databases(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for ahead_ms in (0, 300_000, -300_000):
+        monkeypatch.setattr(network, "system_clock", lambda ahead_ms=ahead_ms: system_clock() + ahead_ms)
+        with store.unit(write=False):
+            pass
+        assert abs(store.ahead_ms + ahead_ms) < 60_000
+
+
+def finish_some(store: Store, random: Random, count: int) -> Counter[str]:
+    """Messages sent, claimed and acked, in units that end in another order than they began."""
+    finished: Counter[str] = Counter()
+    while finished.total() < count:
+        with suppress(StoreBusy):  # a deadlock, which MariaDB finds wherever two units meet in an index
+            finished.update(finish(store, random))
+    return finished
+
+
+def finish(store: Store, random: Random) -> list[str]:
+    with store.unit() as unit:
+        unit.send("q", [Draft(b"x")] * random.randrange(1, 5), NOW)
+        messages = unit.claim("q", random.randrange(1, 5), NOW, 60_000).messages
+        unit.ack([Receipt(message.id) for message in messages], NOW)
+        threading.Event().wait(random.random() / 200)
+    return [message.id for message in messages]
+
+
+def read_on(store: Store, after: int, limit: int = 1_000) -> list[LedgerRow]:
+    with store.unit(write=False) as unit:
+        return unit.ledger(after, limit)
+
+
+def test_whoever_reads_the_ledger_misses_no_row_and_sees_none_twice(url: str, store: Store) -> None:
+    rows: list[LedgerRow] = []
+    is_over = threading.Event()
+
+    def read() -> None:
+        with opened(url, lanes=1) as reader:
+            while True:
+                was_over = is_over.is_set()
+                page = read_on(reader, rows[-1].number if rows else 0, 7)
+                rows.extend(page)
+                if was_over and not page:
+                    return
+
+    with opened(url) as other, opened(url) as third, ThreadPoolExecutor(7) as pool:
+        reading = pool.submit(read)
+        writers = [
+            pool.submit(finish_some, writer, Random(seed), 60)
+            for seed, writer in enumerate((store, other, third, store, other, third))
+        ]
+        try:
+            finished = sum((writer.result() for writer in writers), Counter())
+        finally:
+            is_over.set()
+        reading.result()
+    assert Counter(row.id for row in rows) == finished
+    assert [row.number for row in rows] == sorted({row.number for row in rows})
+
+
+def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it(url: str, store: Store) -> None:
+    """It has the lower number: whoever read past it would never see it."""
+    send(store, b"first", b"second")
+    with opened(url) as reader, ThreadPoolExecutor(1) as pool:
+        with store.unit() as slow:
+            [first] = slow.claim("q", 1, NOW, 60_000).messages
+            slow.ack([Receipt(first.id)], NOW)
+            with store.unit() as quick:
+                [second] = quick.claim("q", 1, NOW, 60_000).messages
+                quick.ack([Receipt(second.id)], NOW)
+            reading = pool.submit(read_on, reader, 0)
+            threading.Event().wait(0.3)
+            seen = [row.id for row in reading.result()] if reading.done() else []
+        last = reading.result()[-1].number if seen else 0
+        seen += [row.id for row in (read_on(reader, last) if seen else reading.result())]
+        assert seen == [first.id, second.id]

@@ -1,0 +1,139 @@
+"""Word between servers on one PostgreSQL database, where it may get lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from penstock.stores.protocol import EVERYWHERE
+from penstock.stores.sql.notices import NoticeWatch
+from penstock.stores.sql.postgresql import PostgresDatabase
+from tests.faults.crowd import wait_until
+from tests.faults.sessions import cut_off, listening
+
+CHANNEL = "word"
+
+
+@pytest.fixture
+def watch(postgres_url: str) -> Iterator[Callable[[], NoticeWatch]]:
+    database = PostgresDatabase(postgres_url)
+    database.prepare()
+    started: list[NoticeWatch] = []
+
+    def start() -> NoticeWatch:
+        """One that listens already, and has told so."""
+        others = len(listening(postgres_url))
+        started.append(NoticeWatch(database.connection, CHANNEL))
+        wait_until(lambda: len(listening(postgres_url)) > others)
+        assert heard(started[-1]) is EVERYWHERE
+        return started[-1]
+
+    yield start
+    for watch in started:
+        watch.close()
+
+
+def heard(watch: NoticeWatch) -> object:
+    """What it hears next. Should it sleep without need, it would sleep for longer than this."""
+    changes: list[object] = []
+    wait_until(lambda: changes.append(watch.changed()) or changes[-1], seconds=20)
+    return changes[-1]
+
+
+def test_others_hear_and_the_teller_does_not(watch: Callable[[], NoticeWatch]) -> None:
+    teller, one, two = watch(), watch(), watch()
+    teller.tell({"a", "dedupq/b"})
+    assert heard(one) == heard(two) == {"a", "dedupq/b"}
+    assert teller.changed() == one.changed() == ()
+
+
+@pytest.mark.parametrize("letter", ["a", "ü"])
+def test_too_many_queues_to_tell_are_all_queues(watch: Callable[[], NoticeWatch], letter: str) -> None:
+    """The limit is in bytes."""
+    teller, listener = watch(), watch()
+    teller.tell({f"{letter * 195}{number:05}" for number in range(30 if letter == "ü" else 60)})
+    assert heard(listener) is EVERYWHERE
+    teller.tell({"next"})
+    assert heard(listener) == {"next"}
+
+
+def test_what_nobody_understands_means_all_queues(watch: Callable[[], NoticeWatch], postgres_url: str) -> None:
+    listener = watch()
+    with psycopg.connect(postgres_url, autocommit=True) as stranger:
+        for payload in ("", "{", "[1]", "hello"):
+            stranger.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+            assert heard(listener) is EVERYWHERE
+        stranger.execute("SELECT pg_notify(%s, %s)", (CHANNEL, '["q"]'))
+    assert heard(listener) == {"q"}
+
+
+def test_word_that_came_when_the_connection_broke_is_passed_on(watch: Callable[[], NoticeWatch]) -> None:
+    teller, listener = watch(), watch()
+    hear = teller._hear
+
+    def broken(connection: psycopg.Connection) -> None:
+        teller._hear = hear
+        connection.close()
+        hear(connection)
+
+    teller._hear = broken
+    teller.tell({"q"})
+    assert heard(listener) == {"q"}
+
+
+def test_word_is_told_again_where_the_connection_broke_over_it(
+    watch: Callable[[], NoticeWatch], postgres_url: str
+) -> None:
+    teller, listener = watch(), watch()
+    say = teller._say
+
+    def broken(connection: psycopg.Connection) -> None:
+        if teller._to_tell:
+            teller._say = say
+            connection.close()
+        say(connection)
+
+    teller._say = broken
+    teller.tell({"q"})
+    assert heard(listener) == {"q"}
+
+
+def test_word_that_comes_while_we_speak_is_heard_at_once(watch: Callable[[], NoticeWatch], postgres_url: str) -> None:
+    """The driver takes it in along with the answer to what we said, and then there is nothing left to wake up for."""
+    listener = watch()
+    say = listener._say
+
+    def interrupted(connection: psycopg.Connection) -> None:
+        if listener._to_tell:
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, '["theirs"]'))
+        say(connection)
+
+    listener._say = interrupted
+    listener.tell({"ours"})
+    assert heard(listener) == {"theirs"}
+
+
+def test_a_process_with_thousands_of_descriptors(watch: Callable[[], NoticeWatch], postgres_url: str) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2_048:
+        pytest.skip("this machine allows too few descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
+    taken: list[int] = []
+    try:
+        while not taken or taken[-1] < 1_100:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+        teller, listener = watch(), watch()
+        for _ in range(2):
+            teller.tell({"q"})
+            assert heard(listener) == {"q"}
+            cut_off(postgres_url)
+            assert heard(listener) is EVERYWHERE
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
