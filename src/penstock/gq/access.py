@@ -1,0 +1,115 @@
+"""The store, as all producers and consumers of one client share it.
+
+One lock lets one thread at a time use it. A bell is rung for whoever waits for messages of a queue, when a unit of this
+client has made some ready or the store says that another process may have.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from penstock import names
+from penstock.clock import Clock
+from penstock.errors import InvalidRequest, InvalidSetting, QueueExists
+from penstock.model import Dedup, Settings
+from penstock.stores import open_store
+from penstock.stores.sql.unit import SqlUnit
+
+_SCHEMES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql")
+# However many consumers wait, the store is not asked more often.
+_ASK_EVERY_S = 0.02
+
+
+class Access:
+    def __init__(self, url: str, clock: Clock) -> None:
+        if not isinstance(url, str) or url.partition("://")[0] not in _SCHEMES:
+            raise InvalidSetting("gq needs a SQL store: sqlite:///PATH, postgresql://HOST/DATABASE or mariadb://…")
+        self._clock = clock
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._store = open_store(url, lanes=1)
+        self._bells: dict[threading.Event, str] = {}
+        self._asked_at = 0.0
+        self._closed = False
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this is a copy that a fork has made: its connection belongs to the parent."""
+        return os.getpid() != self._process
+
+    def refuse_if_inherited(self) -> None:
+        """Before any lock is taken: a thread that the child does not have may hold it."""
+        if self.is_inherited:
+            raise InvalidRequest("a client does not survive a fork: make one in each process")
+
+    def now(self) -> int:
+        """By the clock that all processes of the store share."""
+        return self._clock() + self._store.ahead_ms
+
+    @contextmanager
+    def unit(self, write: bool = True) -> Iterator[tuple[SqlUnit, int]]:
+        """The verbs, and the time."""
+        self.refuse_if_inherited()
+        with self._lock:
+            if self._closed:
+                raise InvalidRequest("the client is closed")
+            with self._store.unit(write) as found:
+                unit = cast(SqlUnit, found)
+                yield unit, self.now()
+            ready = unit.session.stirred | unit.session.sent_to
+        if ready:
+            self._ring(ready)
+
+    # Bells
+
+    @contextmanager
+    def bell(self, queue: str) -> Iterator[threading.Event]:
+        bell = threading.Event()
+        with self._lock:
+            self._bells[bell] = queue
+        try:
+            yield bell
+        finally:
+            with self._lock:
+                del self._bells[bell]
+
+    def listen(self) -> None:
+        """Ring the bells of the queues in which other processes may have made messages ready."""
+        with self._lock:
+            if self._closed or time.monotonic() - self._asked_at < _ASK_EVERY_S:
+                return
+            self._asked_at = time.monotonic()
+            changed = self._store.changed_elsewhere()
+            for bell, queue in self._bells.items():
+                if queue in changed:
+                    bell.set()
+
+    def _ring(self, queues: set[str]) -> None:
+        with self._lock:
+            for bell, queue in self._bells.items():
+                if queue in queues:
+                    bell.set()
+
+    def close(self) -> None:
+        if self.is_inherited:
+            return
+        with self._lock:
+            if not self._closed:
+                self._store.close()
+            self._closed = True
+
+
+def ensure_queue(unit: SqlUnit, name: str, now: int) -> None:
+    """A queue comes into being when somebody first uses it."""
+    if unit.find_queue(name) is not None:
+        return
+    settings = Settings(dedup=Dedup.CLAIM) if name.startswith(names.DEDUP_SPACE) else Settings()
+    try:
+        unit.create_queue(name, settings, now)
+    except QueueExists:
+        return  # another process was quicker

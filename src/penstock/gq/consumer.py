@@ -1,0 +1,248 @@
+"""The loop around a callback: claim a batch, hand out one payload after the other, settle, claim the next."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from uuid import uuid4
+
+from penstock import model
+from penstock.errors import InvalidRequest, QueueNotFound, TryAgain
+from penstock.gq import signals
+from penstock.gq.access import Access
+from penstock.gq.backoff import Backoff
+from penstock.gq.heart import Heart
+from penstock.gq.member import Member
+from penstock.model import Delivery, Message, Outcome
+
+log = logging.getLogger("penstock.gq")
+
+Callback = Callable[[bytes], object]
+
+# How often somebody who waits looks whether other processes have changed anything, and whether to stop.
+_LOOK_S = 0.05
+# Notices can be lost: the queue itself is looked at this often.
+_LOOK_AGAIN_S = 1.0
+# How long a consumer that stops tries to tell a database that is away.
+_LEAVE_S = 10.0
+
+
+class Consumer:
+    """Made by `Client.consumer`. Processes once: after `stop` it stays stopped.
+
+    `lost` counts the messages that it held and that were taken from it because it gave no sign of life, or took longer
+    than the deadline; `on_lost` is called with the id of each, in the thread that runs the callbacks.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        queue: str,
+        batch: int,
+        delivery: Delivery,
+        heartbeat_s: float,
+        dead_after_s: float,
+        on_lost: Callable[[str], object] | None,
+    ) -> None:
+        self.id = str(uuid4())
+        self.lost = 0
+        self._access = access
+        self._queue = queue
+        self._batch = batch
+        self._delivery = delivery
+        self._on_lost = on_lost
+        self._member = Member(access, model.Consumer(self.id, queue, delivery, round(dead_after_s * 1000)))
+        self._heart = Heart(self._member, heartbeat_s)
+        self._backoff = Backoff(f"consuming {queue}")
+        self._current: Message | None = None
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+        self._done = threading.Event()
+
+    @property
+    def current(self) -> Message | None:
+        """The message that the callback is working on."""
+        return self._current
+
+    def process(self, callback: Callback) -> None:
+        """Hand payloads to the callback until `stop`, SIGTERM or SIGINT; signals are heeded in the main thread only.
+
+        A callback that returns has processed its message. One that raises puts it back, or has failed if the deadline
+        has passed. What is at hand and not begun when the consumer stops goes back.
+        """
+        if not callable(callback):
+            raise InvalidRequest(f"a callback is a function, not {type(callback).__name__}")
+        if self._thread is not None:
+            raise InvalidRequest("this consumer processes already, or has done so: make another one")
+        self._thread = threading.current_thread()
+        try:
+            with signals.stopping(self._stop_soon):
+                if not self._stopping:
+                    self._work(callback)
+        finally:
+            self._done.set()
+
+    def stop(self) -> None:
+        """Ask `process` to return once the current callback has. May be called from anywhere, also before `process`."""
+        self._stop_soon()
+
+    def _stop_soon(self) -> None:
+        # No lock and no event: a signal may come while this very thread holds the lock inside.
+        self._stopping = True
+
+    def wait(self, seconds: float) -> bool:
+        """Whether `process` has returned, at once or within the time. True where it was never called, or calls this."""
+        if self._thread in (None, threading.current_thread()):
+            return True
+        return self._done.wait(seconds)
+
+    # The loop
+
+    def _work(self, callback: Callback) -> None:
+        self._heart.start()
+        try:
+            while not self._stopping:
+                batch = self._keep_trying(lambda: self._member.exchange(self._batch))
+                self._tell_lost()
+                if batch:
+                    self._heart.quicken()
+                    self._run(batch, callback)
+                else:
+                    self._wait()
+        finally:
+            self._heart.stop()
+            self._leave()
+
+    def _run(self, batch: Sequence[Message], callback: Callback) -> None:
+        life, begun = self._member.deaths, 0
+        try:
+            for message in batch:
+                if self._stopping or not self._is_ours(life):
+                    return
+                begun += 1
+                if message.ready_at <= self._access.now():
+                    self._pass_over(message)
+                    continue
+                self._call(callback, message)
+                if self._member.is_settling_due:
+                    self._try(self._member.exchange)
+                self._tell_lost()
+        finally:
+            self._give_back(batch[begun:], life)
+
+    def _is_ours(self, life: int) -> bool:
+        """Whether the claims of the batch still hold. Out of touch for long, we ask before we go on."""
+        if not self._member.is_sure:
+            self._keep_trying(self._member.exchange, beat=True)
+        return self._member.deaths == life and not self._stopping
+
+    def _call(self, callback: Callback, message: Message) -> None:
+        outcome: Outcome | None = None
+        self._current = message
+        try:
+            callback(message.body)
+            outcome = Outcome.PROCESSED
+        except BaseException as error:
+            if message.deadline_at is not None and message.deadline_at <= self._access.now():
+                outcome = Outcome.FAILED
+            if not isinstance(error, Exception):
+                raise
+            log.warning("the callback raised on message %s", message.id, exc_info=True)
+        finally:
+            self._current = None
+            self._member.decide(message, outcome)
+
+    def _pass_over(self, message: Message) -> None:
+        """The deadline has ended the claim before its turn came; whoever claims the message now may have it already."""
+        failed = self._delivery is Delivery.AT_MOST_ONCE
+        self._member.decide(message, Outcome.FAILED if failed else None, begun=False)
+
+    def _give_back(self, rest: Sequence[Message], life: int) -> None:
+        if self._member.deaths == life:
+            for message in rest:
+                self._member.decide(message, None, begun=False)
+        else:
+            self._member.lost += [message.id for message in rest]
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        while self._member.lost:
+            message_id = self._member.lost.pop(0)
+            self.lost += 1
+            log.warning("message %s of %s is no longer this consumer's", message_id, self._queue)
+            if self._on_lost is not None:
+                self._on_lost(message_id)
+
+    # Waiting
+
+    def _wait(self) -> None:
+        """Until there may be something to claim."""
+        with self._access.bell(self._queue) as bell:
+            look_at = time.monotonic()
+            while not self._stopping:
+                bell.wait(_LOOK_S)
+                self._access.listen()
+                if not bell.is_set() and time.monotonic() < look_at:
+                    continue
+                bell.clear()
+                try:
+                    with self._access.unit(write=False) as (unit, now):
+                        due = unit.first_due(self._queue)
+                except TryAgain:
+                    return  # whoever claims knows how to wait for the database
+                if due is not None and due <= now:
+                    return
+                patience_s = _LOOK_AGAIN_S if due is None else (due - now) / 1000
+                look_at = time.monotonic() + min(_LOOK_AGAIN_S, patience_s)
+
+    def _keep_trying(self, action: Callable[..., list[Message]], **options: bool) -> list[Message]:
+        """Until the store answers, or the consumer is to stop: then nothing."""
+        while not self._stopping:
+            try:
+                result = action(**options)
+            except (TryAgain, QueueNotFound) as error:  # a queue that is deleted at this very moment is made again
+                self._nap(self._backoff.failed(error))
+            else:
+                self._backoff.worked()
+                return result
+        return []
+
+    def _try(self, action: Callable[[], object]) -> None:
+        """Once: what fails is done with the next batch."""
+        try:
+            action()
+        except TryAgain as error:
+            self._backoff.failed(error)
+
+    def _nap(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _LOOK_S))
+
+    def _leave(self) -> None:
+        until = time.monotonic() + _LEAVE_S
+        while True:
+            try:
+                self._member.leave()
+                break
+            except TryAgain as error:
+                delay = self._backoff.failed(error)
+                if time.monotonic() + delay > until:
+                    log.error(
+                        "consumer %s stops without a word to its database, and is missed soon: %s", self.id, error
+                    )
+                    break
+                time.sleep(delay)
+        self._tell_lost()
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self.wait(_LEAVE_S)

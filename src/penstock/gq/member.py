@@ -1,0 +1,174 @@
+"""What one consumer says to the store: what became of its messages, that it wants more, and that it is alive.
+
+Used by the thread that runs the callbacks and by the heart. All that is said in one go happens in one unit, and what a
+lost unit was to say is said again by the next. A unit whose end nobody knows is found out about from the consumer's own
+row: messages that stand there and were never received here go back, and decisions about messages that no longer stand
+there have arrived.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+from penstock.gq.access import Access, ensure_queue
+from penstock.model import Consumer, Held, Message, Outcome
+from penstock.stores.sql.unit import SqlUnit
+
+log = logging.getLogger("penstock.gq")
+
+# A slow callback must not keep the outcomes before it waiting for longer.
+SETTLE_S = 0.1
+# Clocks of one machine differ by less, unless one of them was set.
+_JUMP_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Without an outcome the message goes back. `begun` says that the callback has seen it."""
+
+    message: Message
+    outcome: Outcome | None
+    begun: bool
+
+
+class Member:
+    def __init__(self, access: Access, consumer: Consumer) -> None:
+        self._access = access
+        self._consumer = consumer
+        self._dead_after_s = consumer.dead_after_ms / 1000
+        self._lock = threading.Lock()
+        self._held: set[Held] = set()
+        # What we held when we were declared dead, and may still be at work on.
+        self._orphans: set[Held] = set()
+        # Only ever appended to without the lock.
+        self._decisions: list[Decision] = []
+        self._decided_at = 0.0
+        self._registered = False
+        self._left = False
+        self._confirmed_at = 0.0
+        self._clocks: tuple[int, float] | None = None
+        self._reaps_from = 0.0
+        # How often this consumer was declared dead: claims of an earlier life are void.
+        self.deaths = 0
+        # The ids of messages whose claims were lost, until somebody has said so.
+        self.lost: list[str] = []
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._held)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody can have declared us dead yet."""
+        return time.monotonic() - self._confirmed_at < self._dead_after_s / 2
+
+    @property
+    def is_settling_due(self) -> bool:
+        return bool(self._decisions) and time.monotonic() - self._decided_at >= SETTLE_S
+
+    def decide(self, message: Message, outcome: Outcome | None, begun: bool = True) -> None:
+        if not self._decisions:
+            self._decided_at = time.monotonic()
+        self._decisions.append(Decision(message, outcome, begun))
+
+    def exchange(self, limit: int = 0, beat: bool = False) -> list[Message]:
+        """Settle what was decided and claim up to `limit` more. A `beat` also looks for consumers that have died."""
+        with self._lock:
+            if self._left:
+                return []
+            began = time.monotonic()
+            decisions = [*self._decisions]
+            settled = {_held(decision.message) for decision in decisions}
+            with self._access.unit() as (unit, now):
+                recorded = unit.attend(self._consumer.id)
+                died = self._registered and recorded is None
+                lost = self._settle(unit, decisions, recorded, now)
+                unit.settle(self._consumer.queue, (recorded or set()) - self._held, None, now)
+                held = set() if recorded is None else self._held - settled
+                claimed = self._claim(unit, limit, recorded is not None, now)
+                held.update(map(_held, claimed))
+                if recorded is not None or limit:
+                    if beat or held != recorded:
+                        unit.hold(self._consumer.id, held, now)
+                    if (beat or recorded is None) and self._is_steady(now, began):
+                        unit.reap(now)
+            self._happened(decisions, lost, held, died, began)
+            self._registered = recorded is not None or limit > 0
+            return claimed
+
+    def leave(self) -> None:
+        """Settle what was decided and be gone. Whatever else is held goes back."""
+        # In a unit before the last: as long as our row is there, it tells what has arrived.
+        self.exchange()
+        with self._lock:
+            self._registered = False
+            with self._access.unit() as (unit, now):
+                held = unit.attend(self._consumer.id)
+                unit.settle(self._consumer.queue, held or set(), None, now)
+                unit.leave(self._consumer.id)
+            self._held, self._left = set(), True
+
+    def _claim(self, unit: SqlUnit, limit: int, registered: bool, now: int) -> list[Message]:
+        if not limit:
+            return []
+        if not registered:
+            ensure_queue(unit, self._consumer.queue, now)
+            unit.register(self._consumer, now)
+        return unit.claim_share(self._consumer, limit, now).messages
+
+    def _settle(self, unit: SqlUnit, decisions: list[Decision], recorded: set[Held] | None, now: int) -> list[str]:
+        """The ids of those whose claims are lost."""
+        lost = []
+        for outcome in (Outcome.PROCESSED, Outcome.FAILED, None):
+            wanted = {_held(decision.message): decision for decision in decisions if decision.outcome is outcome}
+            settled = unit.settle(self._consumer.queue, wanted.keys(), outcome, now) if wanted else set()
+            for held in wanted.keys() - settled:
+                decision = wanted[held]
+                # Our own row no longer names it: an earlier unit has said it, though we never learned of its end.
+                arrived = recorded is not None and held not in recorded and held not in self._orphans
+                if decision.begun and not self._is_so(unit, decision, arrived, now):
+                    lost.append(decision.message.id)
+        return lost
+
+    def _is_so(self, unit: SqlUnit, decision: Decision, arrived: bool, now: int) -> bool:
+        if decision.outcome is None:
+            return arrived
+        trace = unit.trace(decision.message.id, now)
+        said = trace is not None and trace.outcome is decision.outcome
+        return said and (arrived or decision.outcome is Outcome.FAILED)
+
+    def _is_steady(self, now: int, began: float) -> bool:
+        """After a jump of the clock all others look dead; give them time for a sign of life by the new one."""
+        if self._clocks is not None:
+            seen_at, then = self._clocks
+            if abs(now - seen_at - (began - then) * 1000) > _JUMP_MS:
+                log.warning("the clock has jumped; nobody is declared dead for %s s", self._dead_after_s)
+                self._reaps_from = began + self._dead_after_s
+        self._clocks = now, began
+        return began >= self._reaps_from
+
+    def _happened(self, decisions: list[Decision], lost: list[str], held: set[Held], died: bool, began: float) -> None:
+        """The unit is on stable media."""
+        del self._decisions[: len(decisions)]
+        self._decided_at = time.monotonic()
+        settled = {_held(decision.message) for decision in decisions}
+        self._orphans -= settled
+        if died:
+            self._orphans |= self._held - settled
+        self._held = held
+        self._confirmed_at = began
+        self.lost += lost
+        if died:
+            self.deaths += 1
+            log.warning(
+                "consumer %s of %s was declared dead by others, or its queue deleted",
+                self._consumer.id,
+                self._consumer.queue,
+            )
+
+
+def _held(message: Message) -> Held:
+    return message.seq, message.claim

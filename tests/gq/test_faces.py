@@ -1,0 +1,63 @@
+"""The queues of gq are those of the server: messages pass between the library and the HTTP APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.gq import Client
+from tests.gq.conftest import at_work, bodies, until
+from tests.servers import ThreadServer
+from tests.talk import Talk
+
+
+@pytest.fixture
+def server(url: str) -> Iterator[ThreadServer]:
+    running = ThreadServer(url)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def talk(server: ThreadServer) -> Iterator[Talk]:
+    with server.talk() as talk:
+        yield talk
+
+
+def test_pushed_here_and_received_there(client: Client, talk: Talk):
+    with client.producer("q", batch=2) as producer:
+        pushed = [producer.push(b"1"), producer.push(b"2")]
+    received = talk("GET", "/messages/q")
+    assert (received.status, received.body) == (200, b"1")
+    assert client.status(pushed[0]) == "consumed"
+    assert received.headers["X-MQS-MESSAGE-ID"] == pushed[0]
+    assert talk("DELETE", f"/messages/{pushed[0]}").status == 204
+    assert [client.status(one) for one in pushed] == ["processed", "queued"]
+
+
+def test_sent_there_and_processed_here(client: Client, talk: Talk):
+    assert talk("PUT", "/q").status == 201
+    sent = talk("POST", "/q/messages", b"x").headers["X-Message-Id"]
+    assert client.status(sent) == "queued"
+    assert bodies(client, 1, queue="q") == [b"x"]
+    assert client.status(sent) == "processed"
+    assert talk("GET", "/q/messages").status == 204
+
+
+def test_a_waiting_consumer_hears_of_a_message_sent_there(client: Client, talk: Talk):
+    seen = []
+    talk("PUT", "/q")
+    with at_work(client.consumer("q"), seen.append):
+        for number in range(3):
+            talk("POST", "/q/messages", str(number))
+            until(lambda: len(seen) == number + 1)  # noqa: B023
+    assert seen == [b"0", b"1", b"2"]
+
+
+def test_what_a_consumer_holds_is_not_handed_out_there(client: Client, talk: Talk):
+    client.producer("q").push(b"x")
+    seen = []
+    with at_work(client.consumer("q"), lambda _: seen.append(talk("GET", "/q/messages").status)):
+        until(lambda: seen)
+    assert seen == [204]
