@@ -95,7 +95,7 @@ def command_sections() -> dict[str, str]:
     return {
         found[1]: section.text
         for section in sections(DOCS / "cli.md")
-        if (found := re.match(r"`(penstock(?: [a-z]+)+)", section.title))
+        if (found := re.match(r"`(penstock(?: [a-z-]+)+)", section.title))
     }
 
 

@@ -12,6 +12,7 @@ from penstock.cli.claim import claim
 from penstock.cli.completion import completion
 from penstock.cli.config import config
 from penstock.cli.key import key
+from penstock.cli.migrate import migrate_store
 from penstock.cli.peek import peek
 from penstock.cli.program import Program
 from penstock.cli.purge import purge
@@ -39,5 +40,20 @@ def main() -> None:
     """A durable message queue: run a server, or talk to one."""
 
 
-for _command in (serve, config, queue, send, claim, ack, renew, release, peek, purge, key, vsqs, completion):
+for _command in (
+    serve,
+    config,
+    queue,
+    send,
+    claim,
+    ack,
+    renew,
+    release,
+    peek,
+    purge,
+    key,
+    migrate_store,
+    vsqs,
+    completion,
+):
     main.add_command(_command)

@@ -1,0 +1,73 @@
+"""`penstock migrate-store`: copy one store into another. It opens both itself; no server takes part."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from penstock.cli.output import note, print_json
+from penstock.cli.text import number, plural
+
+_LINE_EVERY_S = 5.0
+
+
+@click.command("migrate-store")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def migrate_store(source: str, target: str, as_json: bool) -> None:
+    """Copy everything from one store into another, empty one.
+
+    FROM and TO are URLs of stores: sqlite, postgresql or mariadb. Stop every server that uses one of them first.
+    Queues, messages, claims, ledger and API keys are copied; ids, receipts and keys stay good. In the end all rows are
+    compared. When it is interrupted, the same command goes on where it was; until it has ended, TO cannot be used.
+    """
+    from penstock.stores.migration.migrating import migrate
+    from penstock.stores.migration.tables import TALLY
+
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    summary = migrate(source, target, _Bars() if on_terminal else _Lines())
+    rows = {table: count for table, count in summary.rows.items() if table is not TALLY}
+    if as_json:
+        print_json({"copied": {table.name: count for table, count in rows.items()}, "seconds": summary.seconds})
+        return
+    copied = ", ".join(plural(count, table.noun) for table, count in rows.items())
+    click.echo(f"copied {copied} in {summary.seconds:.1f} s; all of it was compared")
+
+
+class _Bars:
+    """For a terminal."""
+
+    def say(self, text: str) -> None:
+        note(text)
+
+    @contextmanager
+    def task(self, doing: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
+        with click.progressbar(length=total, label=doing, file=sys.stderr, show_pos=True) as bar:
+            bar.update(done)
+            yield bar.update
+
+
+class _Lines:
+    """For a log: a line when a part of the work is done, and every few seconds until then."""
+
+    def say(self, text: str) -> None:
+        note(text)
+
+    @contextmanager
+    def task(self, doing: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
+        said_at = time.monotonic()
+
+        def advance(rows: int) -> None:
+            nonlocal done, said_at
+            done += rows
+            if time.monotonic() - said_at >= _LINE_EVERY_S:
+                said_at = time.monotonic()
+                note(f"{doing}: {number(done)} of {number(total)}")
+
+        yield advance
+        note(f"{doing}: {number(done)} of {number(total)}")
