@@ -21,7 +21,7 @@ check: .venv-dev/.ready
 	.venv-dev/bin/mypy
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" .venv-dev/bin/lint-imports
 
-bench: .venv-dev/.ready
+bench: .venv-dev/.ready .venv-peers/.ready
 	bench/prepare.sh
 	.venv-dev/bin/python -m bench $(BENCH_ARGS)
 
@@ -43,10 +43,17 @@ format: .venv-dev/.ready
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+# What the benchmarks compare with, and nothing of ours.
+.venv-peers/.ready: requirements/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
 # Needs `uv`; only for whoever changes a dependency.
 requirements:
 	$(COMPILE) --upgrade requirements/server.in -o requirements/server.txt
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) --upgrade requirements/peers.in -o requirements/peers.txt
 
 clean:
-	rm -rf .venv .venv-dev .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-dev .venv-peers .mypy_cache .ruff_cache .import_linter_cache .hypothesis

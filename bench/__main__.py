@@ -5,11 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import emodb, foundation, mqcore, vsqs
+from bench import databases, emodb, foundation, gq, mqcore, vsqs
 from bench.measure import as_json, table
 from bench.servers import is_installed
 
-MEASURES = {**foundation.MEASURES, **vsqs.MEASURES, **emodb.MEASURES, **mqcore.MEASURES}
+MEASURES = {
+    **foundation.MEASURES,
+    **vsqs.MEASURES,
+    **emodb.MEASURES,
+    **mqcore.MEASURES,
+    **databases.MEASURES,
+    **gq.MEASURES,
+}
 
 
 def main() -> int:

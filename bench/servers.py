@@ -44,10 +44,12 @@ def _running(port: int, command: list[str], path: str = "/") -> Iterator[subproc
 
 
 @contextmanager
-def penstock(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def penstock(store: Path | str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`store` is a URL, or a folder for the embedded one."""
     port = free_port()
     command = [sys.executable, "-m", "penstock", "serve", "--port", str(port)]
-    with _running(port, [*command, "--store", f"sqlite:///{folder}/penstock.db"], "/health") as process:
+    store_url = store if isinstance(store, str) else f"sqlite:///{store}/penstock.db"
+    with _running(port, [*command, "--store", store_url], "/health") as process:
         yield f"http://127.0.0.1:{port}", process
 
 
