@@ -38,6 +38,8 @@ _DUE_TIMER_S = 3600.0
 _CHANGED_ELSEWHERE_S = 0.05
 # Word from another server may get lost on its way; whoever waits looks for himself this often.
 _LOOK_ANYWAY_S = 5.0
+_READINGS = 5
+_JUMP_MS = 1_000
 
 
 class Broker:
@@ -189,8 +191,14 @@ class Broker:
         return unit.stirred
 
     def _now(self) -> int:
-        """The time that all servers on this store agree on."""
-        return self._clock() + self._store.ahead_ms
+        """The time that all servers on this store agree on. Should our clock be set between two readings of it, a
+        message would look as much older as it was set forward: then we read again."""
+        for _ in range(_READINGS):
+            own = self._clock()
+            now = own + self._store.ahead_ms
+            if 0 <= self._clock() - own < _JUMP_MS:
+                break
+        return now
 
     @staticmethod
     def _fail(operations: list[Operation], error: Exception) -> None:

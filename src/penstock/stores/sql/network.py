@@ -99,7 +99,8 @@ class NetworkStore:
     def __init__(self, url: str, database: Database, lanes: int) -> None:
         self.url = url
         self.lanes = lanes
-        self.ahead_ms = 0
+        # The database's time, and when it was that by the clock that nobody sets.
+        self._told: tuple[int, float] | None = None
         self._database = database
         self._lanes = threading.BoundedSemaphore(lanes)
         self._idle: list[Link] = []
@@ -109,6 +110,14 @@ class NetworkStore:
         self._watch: Watch | None = None
         self._watch_lock = threading.Lock()
         self._origin, self.secret = database.prepare()
+
+    @property
+    def ahead_ms(self) -> int:
+        """Whoever sets this machine's clock while a unit is open has not changed the time of the others."""
+        if self._told is None:
+            return 0
+        now, at = self._told
+        return now + round((time.monotonic() - at) * 1000) - system_clock()
 
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
@@ -152,7 +161,7 @@ class NetworkStore:
         except BaseException as error:
             self._abandon(link, error)
             raise
-        self.ahead_ms = now - system_clock()
+        self._told = now, time.monotonic()
         link.cache.is_of(version)
 
     def _connect(self) -> Link:

@@ -208,7 +208,7 @@ class Session:
         rows = self.engine.rows(
             f"""WITH gone AS (
                     DELETE FROM message AS m USING unnest(?::bigint[], ?::bigint[]) AS latest (seq, claim)
-                    WHERE m.seq = latest.seq AND m.claim = latest.claim AND m.queue = ? RETURNING m.*),
+                    WHERE m.seq = latest.seq AND m.claim = latest.claim AND m.queue + 0 = ? RETURNING m.*),
                 recorded AS ({_INTO_LEDGER} FROM gone AS m {_AS_THE_QUEUE_WANTS} ORDER BY m.seq)
                 SELECT seq FROM gone""",
             (list(claims), list(claims.values()), queue, now, int(outcome)),
