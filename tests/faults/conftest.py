@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.crowd import Cluster, running
+from tests.talk import Talk
+
 
 def lacking(reason: str) -> None:
     if os.environ.get("CI"):
@@ -37,3 +40,22 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         lacking(f"no file system can be mounted here: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture(scope="package", params=["postgres", "mariadb"])
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three servers on one database, for tests that do them no harm."""
+    databases = request.getfixturevalue(f"shared_{request.param}")
+    url = databases.new_url()
+    with running(tmp_path_factory.mktemp("cluster"), url, url, url) as servers:
+        yield Cluster(url, servers)
+    databases.drop(url)
+
+
+@pytest.fixture
+def talks(cluster: Cluster) -> Iterator[list[Talk]]:
+    """A connection to each server of the cluster."""
+    talks = [server.talk() for server in cluster.servers]
+    yield talks
+    for talk in talks:
+        talk.close()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from random import Random
 
 import psycopg
@@ -237,10 +238,10 @@ def test_the_time_is_the_databases(store: Store, monkeypatch: pytest.MonkeyPatch
         assert abs(store.ahead_ms + ahead_ms) < 60_000
 
 
-def finish_some(store: Store, random: Random, count: int) -> Counter[str]:
+def finish_some(store: Store, random: Random, wanted: int) -> Counter[str]:
     """Messages sent, claimed and acked, in units that end in another order than they began."""
     finished: Counter[str] = Counter()
-    while finished.total() < count:
+    while finished.total() < wanted:
         with suppress(StoreBusy):  # a deadlock, which MariaDB finds wherever two units meet in an index
             finished.update(finish(store, random))
     return finished
@@ -304,3 +305,25 @@ def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it(url: str, s
         last = reading.result()[-1].number if seen else 0
         seen += [row.id for row in (read_on(reader, last) if seen else reading.result())]
         assert seen == [first.id, second.id]
+
+
+def test_a_clock_that_is_set_while_a_unit_is_open_changes_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.unit():
+        monkeypatch.setattr(network, "system_clock", lambda: system_clock() + 3_600_000)
+        assert abs(store.ahead_ms + 3_600_000) < 60_000
+
+
+@pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
+async def test_a_clock_that_is_set_between_two_readings_is_read_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch, jump_ms: int
+) -> None:
+    readings = count()
+
+    def clock() -> int:
+        return system_clock() + (jump_ms if next(readings) else 0)
+
+    monkeypatch.setattr(network, "system_clock", clock)
+    told = await result(Broker(store, clock, asyncio.get_running_loop(), 1).work(lambda _unit, now: now))
+    assert abs(told - system_clock()) < 60_000

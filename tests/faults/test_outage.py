@@ -1,0 +1,210 @@
+"""The database goes away and comes back: stopped, crashed, hanging, or cutting its connections."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.databases import MariadbServer, PostgresServer, Server, required
+from tests.faults.crowd import Crowd, running, wait_until
+from tests.faults.sessions import cut_off, observing
+from tests.servers import ServerProcess
+from tests.talk import Reply, Talk
+
+KINDS = {"postgres": PostgresServer, "mariadb": MariadbServer}
+LANES = 2
+
+
+class Place:
+    """A database server of our own, and a server of Penstock's on it that lives through all of its outages."""
+
+    def __init__(self, database: Server, store: str, server: ServerProcess) -> None:
+        self.database = database
+        self.store = store
+        self.server = server
+
+    def sockets(self) -> int:
+        """How many descriptors of the server's process are sockets."""
+        folder = Path(f"/proc/{self.server.process.pid}/fd")
+        found = 0
+        for entry in folder.iterdir():
+            try:
+                found += os.readlink(entry).startswith("socket:")
+            except OSError:  # closed meanwhile
+                continue
+        return found
+
+    def is_green(self) -> bool:
+        with self.server.talk() as talk:
+            return talk("GET", "/health").body == b"green"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with required():
+        database = KINDS[request.param]()
+    with database:
+        store = database.new_url()
+        with running(tmp_path_factory.mktemp("outage"), store) as [server]:
+            yield Place(database, store, server)
+            assert server.process.poll() is None
+            assert "Traceback" not in server.log.read_text()
+
+
+@pytest.fixture
+def talk(place: Place) -> Iterator[Talk]:
+    with Talk(place.server.url, timeout=100) as talk:
+        yield talk
+
+
+@pytest.fixture(autouse=True)
+def _again(place: Place) -> Iterator[None]:
+    """Whatever a test has left behind: the database runs, and the server has noticed."""
+    yield
+    if place.database._process is None:
+        place.database.start()
+    place.database.resume()
+    wait_until(place.is_green)
+
+
+REQUESTS = [
+    ("POST", "/v1/queues/q/messages", {"messages": [{"body": "x"}]}),
+    ("POST", "/v1/queues/q/claim", {"wait_ms": 60_000}),
+    ("GET", "/v1/queues", None),
+    ("POST", "/messages/q", b"x"),
+    ("GET", "/messages/q", None),
+    ("DELETE", "/messages/0199a8c2-51f4-7abc-9def-00000000002a", None),
+    ("POST", "/queue/1/q/send", "1"),
+    ("GET", "/dedupq/1/q/poll", None),
+    ("POST", "/queue/1/_move?from=a&to=b", None),
+]
+
+
+def ask(talk: Talk, method: str, path: str, body: bytes | str | dict | None) -> Reply:
+    headers = {"content_type": "application/json"} if isinstance(body, str) else {}
+    return talk(method, path, body, **headers)
+
+
+def send(talk: Talk, queue: str, body: str) -> Reply:
+    return talk("POST", f"/v1/queues/{queue}/messages", {"messages": [{"body": body}]})
+
+
+def claim(talk: Talk, queue: str, **wanted: int) -> list[str]:
+    reply = talk("POST", f"/v1/queues/{queue}/claim", {"hold_ms": 600_000, "limit": 1_000, **wanted})
+    assert reply.status == 200, reply.body
+    return [message["body"] for message in reply.json["messages"]]
+
+
+def test_a_stopped_database_is_told_at_once_and_forgotten_when_it_is_back(place: Place, talk: Talk) -> None:
+    assert talk("PUT", "/v1/queues/q").status == 201
+    assert send(talk, "q", "before").status == 201
+    process = place.server.process.pid
+    place.database.stop()
+    for method, path, body in REQUESTS:
+        # A claim that asks to wait is not let in either: the client's own patience ends before its wait does.
+        reply = ask(talk, method, path, body)
+        assert (reply.status, int(reply.headers["Retry-After"]) > 0) == (503, True), (method, path, reply.body)
+    health = talk("GET", "/health")
+    assert (health.status, health.body) == (200, b"red")
+    place.database.start()
+    wait_until(place.is_green)
+    assert send(talk, "q", "after").status == 201
+    assert claim(talk, "q") == ["before", "after"]
+    assert (place.server.process.pid, place.server.process.poll()) == (process, None)
+
+
+def test_a_long_poll_lives_through_an_outage_unless_its_time_is_over(place: Place, talk: Talk) -> None:
+    assert talk("PUT", "/v1/queues/poll").status == 201
+    with ThreadPoolExecutor(2) as pool, Talk(place.server.url, timeout=100) as one, Talk(place.server.url, 100) as two:
+        patient = pool.submit(claim, one, "poll", wait_ms=60_000)
+        hurried = pool.submit(two, "POST", "/v1/queues/poll/claim", {"wait_ms": 7_000})
+        threading.Event().wait(0.5)
+        place.database.stop()
+        # Whoever waits looks for himself in this time, and finds nobody who could say that there is no message.
+        assert hurried.result().status == 503
+        assert not patient.done()
+        place.database.start()
+        wait_until(place.is_green)
+        assert send(talk, "poll", "after").status == 201
+        assert patient.result() == ["after"]
+
+
+def test_a_crash_loses_nothing_that_was_promised(place: Place) -> None:
+    crowd = Crowd([place.server.url], "crash")
+    crowd.create()
+    crowd.start(senders=6, claimers=6)
+    for _ in range(2):
+        count = len(crowd.acked)
+        wait_until(lambda count=count: len(crowd.acked) > count + 20)
+        place.database.kill()
+        refusals = crowd.refusals
+        wait_until(lambda refusals=refusals: crowd.refusals > refusals)
+        place.database.start()
+    count = len(crowd.acked)
+    wait_until(lambda: len(crowd.acked) > count + 20)
+    crowd.stop()
+    crowd.check(place.store)
+
+
+def test_a_database_that_hangs_delays_and_loses_nothing(place: Place) -> None:
+    crowd = Crowd([place.server.url], "hang")
+    crowd.create()
+    crowd.start(senders=6, claimers=6)
+    for _ in range(2):
+        count = len(crowd.acked)
+        wait_until(lambda count=count: len(crowd.acked) > count + 20)
+        place.database.pause()
+        threading.Event().wait(1.5)
+        place.database.resume()
+    count = len(crowd.acked)
+    wait_until(lambda: len(crowd.acked) > count + 20)
+    crowd.stop()
+    crowd.check(place.store)
+
+
+def test_connections_that_are_cut_off_under_load(place: Place) -> None:
+    crowd = Crowd([place.server.url], "cut")
+    crowd.create()
+    crowd.start(senders=6, claimers=6)
+    for _ in range(10):
+        count = len(crowd.acked)
+        wait_until(lambda count=count: len(crowd.acked) > count + 10)
+        assert cut_off(place.store) > 0
+    crowd.stop()
+    crowd.check(place.store)
+
+
+def test_connections_stay_few_under_the_load_of_many(place: Place) -> None:
+    crowd = Crowd([place.server.url], "many")
+    crowd.create()
+    crowd.start(senders=32, claimers=32)
+    seen: set[int] = set()
+    with observing(place.store) as others:
+        while len(crowd.acked) < 300 and not crowd.trouble:
+            seen.add(len(others()))
+    crowd.stop()
+    crowd.check(place.store)
+    assert max(seen) <= LANES + 1
+
+
+def test_no_connection_is_left_behind_by_many_outages(place: Place, talk: Talk) -> None:
+    assert talk("PUT", "/v1/queues/few").status == 201
+    wait_until(lambda: claim(talk, "few", wait_ms=1_000) == [])
+    before = place.sockets()
+    for number in range(20):
+        if number % 7 == 6:
+            place.database.stop()
+            place.database.start()
+        else:
+            cut_off(place.store)
+        wait_until(lambda number=number: send(talk, "few", str(number)).status == 201)
+    bodies = claim(talk, "few", wait_ms=1_000)
+    assert [int(body) for body in bodies] == sorted({int(body) for body in bodies} | set(range(20)))
+    wait_until(lambda: place.sockets() <= before + LANES)
+    with observing(place.store) as others:
+        wait_until(lambda: len(others()) <= LANES + 1)

@@ -1,0 +1,187 @@
+"""A claim that waits on one server is answered by what happens on another.
+
+Whoever waits looks for himself every few seconds. Here he does not, unless the test is about that: an answer before the
+wait is over is a wake-up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from penstock.broker import broker
+from tests.faults.crowd import Cluster, wait_until
+from tests.faults.sessions import cut_off, listening
+from tests.servers import ThreadServer
+from tests.talk import Talk
+
+WAIT_MS = 60_000
+
+
+class Pair:
+    """Two servers in this process; one acts, and claims wait at the other."""
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+        self.acting, self.waiting = ThreadServer(store), ThreadServer(store)
+        self.talk = self.acting.talk()
+        self._pool = ThreadPoolExecutor(4)
+
+    def wait_for(self, queue: str) -> Future[list[str]]:
+        """The bodies that a claim at the other server gets; it waits already."""
+        others = len(self.waiting.app.waiting_claims())
+        future = self._pool.submit(self._claim, queue)
+        wait_until(lambda: future.done() or len(self.waiting.app.waiting_claims()) > others)
+        # A server that begins to listen looks everywhere once: until then, anything would wake it.
+        threading.Event().wait(0.5)
+        assert not future.done(), future.result()
+        return future
+
+    def _claim(self, queue: str) -> list[str]:
+        with Talk(self.waiting.url, timeout=100) as talk:
+            reply = talk("POST", f"/v1/queues/{queue}/claim", {"wait_ms": WAIT_MS})
+            return (
+                [message["body"] for message in reply.json["messages"]] if reply.status == 200 else [str(reply.status)]
+            )
+
+    def send(self, queue: str, body: str, **options: object) -> None:
+        reply = self.talk("POST", f"/v1/queues/{queue}/messages", {"messages": [{"body": body, **options}]})
+        assert reply.status == 201
+
+    def claim(self, queue: str, **options: object) -> list[str]:
+        reply = self.talk("POST", f"/v1/queues/{queue}/claim", options)
+        return [message["receipt"] for message in reply.json["messages"]]
+
+    def close(self) -> None:
+        self.talk.close()
+        self.acting.stop()
+        self.waiting.stop()
+        self._pool.shutdown()
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+    url = request.getfixturevalue(f"{request.param}_url")
+    monkeypatch.setattr(broker, "_LOOK_ANYWAY_S", 3600)
+    pair = Pair(url)
+    pair.talk("PUT", "/v1/queues/dead")
+    assert pair.talk("PUT", "/v1/queues/q").status == 201
+    yield pair
+    pair.close()
+
+
+def by_a_send(pair: Pair) -> Future[list[str]]:
+    waiting = pair.wait_for("q")
+    pair.send("q", "m")
+    return waiting
+
+
+def by_the_end_of_a_delay(pair: Pair) -> Future[list[str]]:
+    waiting = pair.wait_for("q")
+    pair.send("q", "m", delay_ms=700)
+    return waiting
+
+
+def by_a_release(pair: Pair) -> Future[list[str]]:
+    pair.send("q", "m")
+    receipts = pair.claim("q", hold_ms=600_000)
+    waiting = pair.wait_for("q")
+    assert pair.talk("POST", "/v1/queues/q/release", {"receipts": receipts}).json == {"done": [True]}
+    return waiting
+
+
+def by_the_end_of_a_claim(pair: Pair) -> Future[list[str]]:
+    pair.send("q", "m")
+    assert pair.claim("q", hold_ms=3_000)
+    return pair.wait_for("q")
+
+
+def by_a_shortened_claim(pair: Pair) -> Future[list[str]]:
+    pair.send("q", "m")
+    receipts = pair.claim("q", hold_ms=600_000)
+    waiting = pair.wait_for("q")
+    pair.talk("POST", "/v1/queues/q/renew", {"receipts": receipts, "hold_ms": 300})
+    return waiting
+
+
+def by_a_dead_letter(pair: Pair) -> Future[list[str]]:
+    pair.talk("PUT", "/v1/queues/short", {"redrive": {"max_receives": 1, "dead_letter_queue": "dead"}})
+    pair.send("short", "m")
+    assert pair.claim("short", hold_ms=0)
+    waiting = pair.wait_for("dead")
+    assert pair.claim("short") == []
+    return waiting
+
+
+def by_a_move(pair: Pair) -> Future[list[str]]:
+    pair.talk("PUT", "/v1/queues/source")
+    pair.send("source", "m")
+    waiting = pair.wait_for("q")
+    assert pair.talk("POST", "/queue/1/_move?from=source&to=q").status == 200
+    return waiting
+
+
+def by_the_end_of_the_queue(pair: Pair) -> Future[list[str]]:
+    waiting = pair.wait_for("q")
+    assert pair.talk("DELETE", "/v1/queues/q").status == 200
+    return waiting
+
+
+CAUSES: list[Callable[[Pair], Future[list[str]]]] = [
+    by_a_send,
+    by_the_end_of_a_delay,
+    by_a_release,
+    by_the_end_of_a_claim,
+    by_a_shortened_claim,
+    by_a_dead_letter,
+    by_a_move,
+    by_the_end_of_the_queue,
+]
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: cause.__name__)
+def test_a_claim_is_woken(pair: Pair, cause: Callable[[Pair], Future[list[str]]]) -> None:
+    assert cause(pair).result() == (["404"] if cause is by_the_end_of_the_queue else ["m"])
+
+
+def test_a_message_wakes_one_of_many_and_the_others_wait_on(pair: Pair) -> None:
+    waiting = [pair.wait_for("q") for _ in range(3)]
+    for number in range(3):
+        pair.send("q", str(number))
+        wait_until(lambda number=number: sum(future.done() for future in waiting) == number + 1)
+    assert sorted(future.result() for future in waiting) == [["0"], ["1"], ["2"]]
+
+
+@pytest.mark.parametrize("pair", ["postgres"], indirect=True)
+def test_a_claim_is_woken_after_the_notices_were_cut_off(pair: Pair) -> None:
+    pair.send("q", "first")
+    assert pair.claim("q")
+    waiting = pair.wait_for("q")
+    for _ in range(3):
+        wait_until(lambda: listening(pair.store))
+        cut_off(pair.store)
+        wait_until(lambda: len(listening(pair.store)) == 2)
+    assert not waiting.done()
+    pair.send("q", "m")
+    assert waiting.result() == ["m"]
+
+
+def test_word_between_processes_is_quicker_than_whoever_looks_for_himself(cluster: Cluster, talks: list[Talk]) -> None:
+    """One of five times will do: a machine may be slow, but not so slow."""
+    assert talks[0]("PUT", "/v1/queues/quick").status == 201
+    took: list[float] = []
+    for number in range(5):
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(talks[1], "POST", "/v1/queues/quick/claim", {"wait_ms": 25_000, "hold_ms": 600_000})
+            threading.Event().wait(0.5)  # else there would be nothing to wake
+            sent_at = time.monotonic()
+            talks[0]("POST", "/v1/queues/quick/messages", {"messages": [{"body": str(number)}]})
+            assert [message["body"] for message in waiting.result().json["messages"]] == [str(number)]
+            took.append(time.monotonic() - sent_at)
+        if took[-1] < 2:
+            return
+    pytest.fail(f"it took {took}")
