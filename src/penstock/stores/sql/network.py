@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 # How long nobody tries again after the database could not be reached.
 _REST_S = 0.5
+_UNREACHABLE = "the database cannot be reached; trying again soon"
 # In a row of its own in every tally: see the schema.
 SLOTS = 64
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%00")
@@ -166,13 +167,14 @@ class NetworkStore:
 
     def _connect(self) -> Link:
         if time.monotonic() < self._resting_until:
-            raise StoreUnavailable("the database cannot be reached; trying again soon")
+            raise StoreUnavailable(_UNREACHABLE)
         try:
             return Link(self._database.connect())
         except PenstockError as error:
             self._resting_until = time.monotonic() + _REST_S
+            # Where the database is, is for the log, not for whoever has sent a request.
             log.warning("%s", error)
-            raise
+            raise StoreUnavailable(_UNREACHABLE) from error
 
     def _abandon(self, link: Link, error: BaseException) -> None:
         """Nothing of the unit has happened, or, if the database went away at its very end, nobody knows."""

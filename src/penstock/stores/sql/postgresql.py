@@ -218,6 +218,11 @@ class PostgresEngine:
         return int(number)
 
 
+def on_one_line(error: psycopg.Error) -> str:
+    """For a log or an answer; libpq likes to explain itself in paragraphs."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _is_unspeakable(error: psycopg.Error) -> bool:
     """Whether the driver itself refused a parameter, such as a text with a NUL: the database has not heard of it."""
     return isinstance(error, psycopg.DataError) and error.sqlstate is None
@@ -225,7 +230,7 @@ def _is_unspeakable(error: psycopg.Error) -> bool:
 
 def translated(error: psycopg.Error) -> PenstockError:
     state = error.sqlstate or ""
-    text = str(error).strip() or type(error).__name__
+    text = on_one_line(error)
     if state in ("40001", "40P01", "55P03", "57014"):
         return StoreBusy(f"another server keeps the database busy: {text}")
     if state in ("53100", "53400"):
@@ -257,7 +262,7 @@ class PostgresDatabase:
         try:
             connection = psycopg.connect(self._conninfo, autocommit=True)
         except psycopg.Error as error:
-            raise StoreUnavailable(f"the database cannot be reached: {str(error).strip()}") from error
+            raise StoreUnavailable(f"the database cannot be reached: {on_one_line(error)}") from error
         try:
             schema = names.Identifier(self._schema)
             connection.execute(names.SQL(_SETTINGS + "SET search_path = {}").format(schema))
