@@ -50,14 +50,20 @@ def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int) ->
     if scheme == "sqlite":
         return open_sqlite(url, rest, patience_ms)
     # Their drivers take time to import, and whoever does not use them need not have them.
-    if scheme in ("postgresql", "postgres"):
-        from penstock.stores.sql.postgresql import open_postgresql
+    try:
+        if scheme in ("postgresql", "postgres"):
+            from penstock.stores.sql.postgresql import open_postgresql
 
-        return open_postgresql(url, lanes)
-    if scheme in ("mariadb", "mysql"):
-        from penstock.stores.sql.mariadb import open_mariadb
+            return open_postgresql(url, lanes)
+        if scheme in ("mariadb", "mysql"):
+            from penstock.stores.sql.mariadb import open_mariadb
 
-        return open_mariadb(url, lanes)
+            return open_mariadb(url, lanes)
+    except ModuleNotFoundError as missing:
+        extra = "postgresql" if scheme.startswith("postgres") else "mariadb"
+        raise InvalidSetting(
+            f"the driver {missing.name} is not installed: pip install 'penstock[{extra}]'"
+        ) from missing
     raise InvalidSetting(
         f"no store speaks {scheme!r}; there are sqlite:///PATH, postgresql://HOST/DATABASE, mariadb://HOST/DATABASE, "
         "mqcore:///PATH and memory://"
