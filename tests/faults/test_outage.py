@@ -159,7 +159,7 @@ def test_a_database_that_hangs_delays_and_loses_nothing(place: Place) -> None:
         count = len(crowd.acked)
         wait_until(lambda count=count: len(crowd.acked) > count + 20)
         place.database.pause()
-        threading.Event().wait(1.5)
+        threading.Event().wait(1)
         place.database.resume()
     count = len(crowd.acked)
     wait_until(lambda: len(crowd.acked) > count + 20)
