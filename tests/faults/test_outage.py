@@ -174,7 +174,7 @@ def test_connections_that_are_cut_off_under_load(place: Place) -> None:
     for _ in range(10):
         count = len(crowd.acked)
         wait_until(lambda count=count: len(crowd.acked) > count + 10)
-        assert cut_off(place.store) > 0
+        wait_until(lambda: cut_off(place.store))  # just cut off, they may not be there again yet
     crowd.stop()
     crowd.check(place.store)
 
@@ -182,12 +182,12 @@ def test_connections_that_are_cut_off_under_load(place: Place) -> None:
 def test_connections_stay_few_under_the_load_of_many(place: Place) -> None:
     crowd = Crowd([place.server.url], "many")
     crowd.create()
-    crowd.start(senders=32, claimers=32)
-    seen: set[int] = set()
+    seen: list[int] = []
     with observing(place.store) as others:
-        while len(crowd.acked) < 300 and not crowd.trouble:
-            seen.add(len(others()))
-    crowd.stop()
+        crowd.start(senders=32, claimers=32)
+        while (len(crowd.acked) < 300 or len(seen) < 20) and not crowd.trouble:
+            seen.append(len(others()))
+        crowd.stop()
     crowd.check(place.store)
     assert max(seen) <= LANES + 1
 
