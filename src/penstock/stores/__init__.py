@@ -31,7 +31,8 @@ def open_store(
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
-        raise InvalidSetting(f"a store is a URL such as sqlite:///data/penstock.db, not {url!r}")
+        # It is not quoted: there may be a password in it.
+        raise InvalidSetting("a store is a URL such as sqlite:///data/penstock.db")
     if scheme == "memory":
         return MemoryStore(SystemRandom())
     if scheme == "mqcore":
