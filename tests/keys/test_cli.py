@@ -90,7 +90,7 @@ def test_check_takes_a_name_or_a_secret(run, words: tuple[str, ...]) -> None:
         (("check", "--name", "k", "--action", "send", "--queue", "q"), 2, "--action"),
         (("list", "--store", "memory://"), 2, "forgets"),
         (("create", "--name", "k", "--allow", "queue|*|*", "--store", "memory://"), 2, "forgets"),
-        (("list", "--store", "nonsense"), 2, "nonsense"),
+        (("list", "--store", "nonsense"), 2, "a store is a URL"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(run, words: tuple[str, ...], code: int, why: str) -> None:
