@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from penstock import limits
-from penstock.errors import FeatureMissing, MoveNotFound, QueueExists
+from penstock.errors import FeatureMissing, MoveNotFound
 from penstock.model import Move, MoveStatus, Settings
 from penstock.pending import Pending
+from penstock.stores.ensuring import ensure_queue
 from penstock.stores.protocol import Unit
 
 if TYPE_CHECKING:
@@ -37,9 +37,7 @@ class Moves:
 
     def start(self, source: str, target: str, create_as: Settings) -> Pending[Move]:
         def start(unit: Unit, now: int) -> Move:
-            if unit.find_queue(target) is None:
-                with suppress(QueueExists):  # another server has been faster
-                    unit.create_queue(target, create_as, now)
+            ensure_queue(unit, target, create_as, now)
             return unit.start_move(str(uuid4()), source, target, now)
 
         def started(move: Move) -> Move:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from asyncio import TimerHandle
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from penstock import limits
-from penstock.errors import CallerError, QueueExists
+from penstock.errors import CallerError
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
+from penstock.stores.ensuring import ensure_queue
 from penstock.stores.protocol import Unit
 
 UNSERVED = object()
@@ -164,9 +164,8 @@ def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
     drafts = [draft for send in group for draft in send.drafts]
     try:
         settings = next((send.create_as for send in group if send.create_as is not None), None)
-        if settings is not None and unit.find_queue(queue) is None:
-            with suppress(QueueExists):  # another server has been faster
-                unit.create_queue(queue, settings, now)
+        if settings is not None:
+            ensure_queue(unit, queue, settings, now)
         sent: list[Sent] = unit.send(queue, drafts, now)
     except CallerError as error:
         for send in group:

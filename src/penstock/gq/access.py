@@ -15,7 +15,7 @@ from typing import cast
 
 from penstock import names
 from penstock.clock import Clock
-from penstock.errors import InvalidRequest, InvalidSetting, QueueExists
+from penstock.errors import InvalidRequest, InvalidSetting
 from penstock.model import Dedup, Settings
 from penstock.stores import open_store
 from penstock.stores.sql.unit import SqlUnit
@@ -104,12 +104,6 @@ class Access:
             self._closed = True
 
 
-def ensure_queue(unit: SqlUnit, name: str, now: int) -> None:
-    """A queue comes into being when somebody first uses it."""
-    if unit.find_queue(name) is not None:
-        return
-    settings = Settings(dedup=Dedup.CLAIM) if name.startswith(names.DEDUP_SPACE) else Settings()
-    try:
-        unit.create_queue(name, settings, now)
-    except QueueExists:
-        return  # another process was quicker
+def settings_of(queue: str) -> Settings:
+    """Of a queue that comes into being here."""
+    return Settings(dedup=Dedup.CLAIM) if queue.startswith(names.DEDUP_SPACE) else Settings()

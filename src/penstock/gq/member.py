@@ -13,8 +13,9 @@ import threading
 import time
 from dataclasses import dataclass
 
-from penstock.gq.access import Access, ensure_queue
+from penstock.gq.access import Access, settings_of
 from penstock.model import Consumer, Held, Message, Outcome
+from penstock.stores.ensuring import ensure_queue
 from penstock.stores.sql.unit import SqlUnit
 
 log = logging.getLogger("penstock.gq")
@@ -115,7 +116,7 @@ class Member:
         if not limit:
             return []
         if not registered:
-            ensure_queue(unit, self._consumer.queue, now)
+            ensure_queue(unit, self._consumer.queue, settings_of(self._consumer.queue), now)
             unit.register(self._consumer, now)
         return unit.claim_share(self._consumer, limit, now).messages
 

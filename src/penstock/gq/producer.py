@@ -17,10 +17,11 @@ from types import TracebackType
 from penstock import limits
 from penstock.errors import InvalidRequest, PenstockError, StoreUnavailable, TryAgain
 from penstock.gq import arguments
-from penstock.gq.access import Access, ensure_queue
+from penstock.gq.access import Access, settings_of
 from penstock.gq.backoff import Backoff
 from penstock.ids import make_id
 from penstock.model import Draft, Numbered, Reservation
+from penstock.stores.ensuring import ensure_queue
 
 log = logging.getLogger("penstock.gq")
 
@@ -51,7 +52,7 @@ class Producer:
         self._backoff = Backoff(f"storing messages for {queue}")
         self._thread: threading.Thread | None = None
         with access.unit() as (unit, now):
-            ensure_queue(unit, queue, now)
+            ensure_queue(unit, queue, settings_of(queue), now)
         atexit.register(self._at_exit)
 
     def push(self, payload: bytes | str, deadline: float | datetime | None = None) -> str:
@@ -108,7 +109,7 @@ class Producer:
 
     def _send(self, draft: Draft) -> str:
         with self._access.unit() as (unit, now):
-            ensure_queue(unit, self._queue, now)
+            ensure_queue(unit, self._queue, settings_of(self._queue), now)
             [sent] = unit.send(self._queue, [draft], now)
         return sent.id
 
@@ -148,7 +149,7 @@ class Producer:
         messages = [*self._pending.values()]
         try:
             with self._access.unit() as (unit, now):
-                ensure_queue(unit, self._queue, now)
+                ensure_queue(unit, self._queue, settings_of(self._queue), now)
                 unit.push(self._queue, messages, now, self._again)
                 reservation = unit.reserve(self._reserve)
         except BaseException:
