@@ -11,6 +11,10 @@
     │   ├── NotPermitted          the API key is too weak
     │   ├── MoveNotFound
     │   ├── MoveConflict          another move of the queue is still in progress
+    │   ├── ShipmentNotFound      (or an export)
+    │   ├── ShipmentConflict      not the number that is next, or another one is open
+    │   ├── ShipmentEnded         settled, released or lost: there is nothing to read any more
+    │   ├── SendConflict          the idempotency key belongs to another send
     │   ├── KeyNotFound
     │   └── KeyExists
     ├── TryAgain                  nobody must act yet; the same request may succeed later
@@ -84,6 +88,31 @@ class MoveNotFound(CallerError):
 class MoveConflict(CallerError):
     def __init__(self, source: str, target: str) -> None:
         super().__init__(f"{source!r} or {target!r} is part of another move that is still in progress")
+
+
+class ShipmentNotFound(CallerError):
+    def __init__(self, consumer: str, number: int) -> None:
+        super().__init__(f"{consumer!r} never had number {number}, or it is no longer remembered")
+
+
+class ShipmentConflict(CallerError):
+    def __init__(self, consumer: str, number: int, expected: int) -> None:
+        why = f"it is the turn of number {expected}" if number != expected else "claim it again, it is not complete yet"
+        super().__init__(f"number {number} of {consumer!r}: {why}")
+        self.expected = expected
+
+
+class ShipmentEnded(CallerError):
+    """`how` is a word: settled, released, lost, or purged for messages that left by other means."""
+
+    def __init__(self, consumer: str, number: int, how: str) -> None:
+        super().__init__(f"number {number} of {consumer!r} has ended: it was {how}")
+        self.how = how
+
+
+class SendConflict(CallerError):
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the idempotency key {key!r} was used for another content")
 
 
 class KeyNotFound(CallerError):

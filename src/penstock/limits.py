@@ -10,7 +10,8 @@ BODY_BYTES = 1024 * 1024
 ATTRIBUTES_BYTES = 64 * 1024
 CONTENT_TYPE_BYTES = 255
 CLAIM_LIMIT = 1_000
-PEEK_LIMIT = 1_000
+# What the native API hands out at once.
+BULK_LIMIT = 10_000
 # The bodies that one claim or peek hands out: it stops early rather than fill the memory.
 CLAIM_BYTES = 16 * 1024 * 1024
 SEND_LIMIT = 10_000
@@ -21,6 +22,17 @@ DURATION_MS = INT32_MAX * 1_000
 # The last second of the year 9999: the end of a claim that only its consumer's death ends, and the latest deadline. A
 # double holds it exactly, and so does every calendar.
 NEVER = 253_402_300_799_000
+
+# The end of the claim on a message in a shipment, later than any other: only the shipment itself may end it.
+SHIPPED = NEVER + 999
+SHIPMENT_ROWS = 1_000_000
+EXPORT_ROWS = 10_000_000
+# How long the end of a shipment can be asked for, and how long a settled one that was kept stays readable.
+SHIPMENT_REMEMBERED_MS = 30 * 24 * 60 * 60 * 1000
+SHIPMENT_KEPT_MS = 60 * 60 * 1000
+IDEMPOTENCY_KEY_LENGTH = 255
+# How long a send with an idempotency key is known again.
+IDEMPOTENCY_MS = 30 * 24 * 60 * 60 * 1000
 
 # How much one unit of durability may touch before it gives way to the next: long work is cut into
 # steps of this size, so that no request waits for a whole queue.

@@ -233,6 +233,49 @@ class Move(Struct, frozen=True):
     finished_at: int | None = None
 
 
+class ShipmentState(StrEnum):
+    GATHERING = "gathering"  # its claim has not come to its end
+    OPEN = "open"
+    SETTLED = "settled"
+    RELEASED = "released"
+    LOST = "lost"  # no heartbeat came in time
+
+
+class Shipment(Struct, frozen=True):
+    """Messages that were claimed together for one named consumer, and that end together. A consumer's shipments from a
+    queue are numbered from 1. It is lost unless a heartbeat comes before `until`."""
+
+    queue: str
+    consumer: str
+    number: int
+    state: ShipmentState
+    messages: int
+    bytes: int
+    claimed_at: int
+    until: int
+    ended_at: int | None = None
+
+
+class Export(Struct, frozen=True):
+    """Rows of the ledger for one named consumer, numbered from 1: those after row `after` through row `through`."""
+
+    consumer: str
+    number: int
+    after: int
+    through: int
+    rows: int
+    claimed_at: int
+    settled_at: int | None = None
+
+
+class SentOnce(Struct, frozen=True):
+    """What became of a send with a key: `repeated` says that it had been stored before."""
+
+    count: int
+    stored: int
+    repeated: bool = False
+
+
 class Tally(Struct, frozen=True):
     """Every arrival in a queue is either still there or has departed: arrived = live + departed."""
 

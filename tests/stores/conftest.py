@@ -15,6 +15,7 @@ from penstock.model import (
     Claimed,
     Count,
     Draft,
+    Export,
     Key,
     LedgerRow,
     Message,
@@ -24,7 +25,10 @@ from penstock.model import (
     Queue,
     Receipt,
     Sent,
+    SentOnce,
     Settings,
+    Shipment,
+    ShipmentState,
     Tally,
 )
 from penstock.stores import Store, Unit, open_store
@@ -124,6 +128,14 @@ def other_store(kind: Kind, tmp_path: Path, request: pytest.FixtureRequest) -> I
 @pytest.fixture
 def verbs(store: Store) -> Verbs:
     return Verbs(store)
+
+
+@pytest.fixture
+def three(verbs: Verbs) -> Verbs:
+    """Three messages are ready in "q"."""
+    verbs.create()
+    verbs.send(b"a", b"bb", b"ccc")
+    return verbs
 
 
 def check_conservation(unit: Unit) -> None:
@@ -240,6 +252,75 @@ class Verbs:
     def unfinished_moves(self) -> list[str]:
         with self.unit(write=False) as unit:
             return unit.unfinished_moves()
+
+    def claim_shipment(
+        self, number: int = 1, limit: int = 100, hold_ms: int = 60_000, consumer: str = "c", queue: str = "q"
+    ) -> Shipment | None:
+        with self.unit() as unit:
+            return unit.claim_shipment(queue, consumer, number, limit, self.now, hold_ms)
+
+    def ship(self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q") -> Shipment:
+        """A shipment that has come to the end of its claim."""
+        shipment = self.claim_shipment(number, limit, consumer=consumer, queue=queue)
+        while shipment is not None and shipment.state is ShipmentState.GATHERING:
+            shipment = self.claim_shipment(number, limit, consumer=consumer, queue=queue)
+        assert shipment is not None
+        return shipment
+
+    def find_shipment(self, number: int = 1, consumer: str = "c", queue: str = "q") -> Shipment | None:
+        with self.unit(write=False) as unit:
+            return unit.find_shipment(queue, consumer, number)
+
+    def list_shipments(
+        self, consumer: str | None = None, after: int = 0, limit: int = 100, queue: str = "q"
+    ) -> list[Shipment]:
+        with self.unit(write=False) as unit:
+            return unit.list_shipments(queue, consumer, after, limit)
+
+    def read_shipment(
+        self, number: int = 1, start: int = 0, limit: int = 10_000, consumer: str = "c", queue: str = "q"
+    ) -> list[Message]:
+        with self.unit(write=False) as unit:
+            return unit.read_shipment(queue, consumer, number, start, limit)
+
+    def shipped(self, number: int = 1, consumer: str = "c") -> list[bytes]:
+        """The bodies of what a shipment holds."""
+        return [message.body for message in self.read_shipment(number, consumer=consumer)]
+
+    def settle_shipment(
+        self, number: int = 1, limit: int = 1_000, keep: bool = False, consumer: str = "c", queue: str = "q"
+    ) -> int:
+        with self.unit() as unit:
+            return unit.settle_shipment(queue, consumer, number, self.now, limit, keep)
+
+    def release_shipment(self, number: int = 1, limit: int = 1_000, consumer: str = "c", queue: str = "q") -> int:
+        with self.unit() as unit:
+            return unit.release_shipment(queue, consumer, number, self.now, limit)
+
+    def beat_shipment(self, number: int = 1, hold_ms: int = 60_000, consumer: str = "c", queue: str = "q") -> Shipment:
+        with self.unit() as unit:
+            return unit.beat_shipment(queue, consumer, number, self.now, hold_ms)
+
+    def claim_export(self, number: int = 1, limit: int = 100, consumer: str = "c") -> Export | None:
+        with self.unit() as unit:
+            return unit.claim_export(consumer, number, limit, self.now)
+
+    def list_exports(self, consumer: str | None = None, after: int = 0, limit: int = 100) -> list[Export]:
+        with self.unit(write=False) as unit:
+            return unit.list_exports(consumer, after, limit)
+
+    def read_export(self, number: int = 1, after: int = 0, limit: int = 10_000, consumer: str = "c") -> list[LedgerRow]:
+        with self.unit(write=False) as unit:
+            return unit.read_export(consumer, number, after, limit)
+
+    def settle_export(self, number: int = 1, consumer: str = "c") -> Export:
+        with self.unit() as unit:
+            return unit.settle_export(consumer, number, self.now)
+
+    def send_once(self, key: str, *bodies: bytes, digest: bytes | None = None, to: str = "q") -> SentOnce:
+        drafts = [Draft(body) for body in bodies]
+        with self.unit() as unit:
+            return unit.send_once(to, key, b"".join(bodies) if digest is None else digest, drafts, self.now)
 
     def create_key(self, name: str = "k", digest: bytes = b"d", rules: tuple[str, ...] = ("queue|*|*",)) -> Key:
         key = Key(name, digest, rules, self.now)

@@ -8,7 +8,19 @@ import pytest
 
 from penstock import limits
 from penstock.errors import QueueNotFound
-from penstock.model import Consumer, Dedup, Delivery, Draft, Held, LedgerMode, Message, Numbered, Outcome, Redrive
+from penstock.model import (
+    Consumer,
+    Dedup,
+    Delivery,
+    Draft,
+    Held,
+    LedgerMode,
+    Message,
+    Numbered,
+    Outcome,
+    Redrive,
+    Trace,
+)
 from penstock.stores import Store, open_store
 from tests.gq.conftest import url as url
 from tests.stores.conftest import Verbs, check_conservation
@@ -405,3 +417,38 @@ class TestPush:
     def test_no_queue(self, verbs):
         with pytest.raises(QueueNotFound):
             verbs.push(verbs.reserve(1), b"x")
+
+
+class TestShipments:
+    def test_what_a_shipment_has_taken_over_is_no_longer_the_consumers(self, verbs):
+        verbs.create()
+        verbs.send(Draft(b"x", deadline_at=verbs.now + 10))
+        consumer = verbs.register("a")
+        messages = verbs.take(consumer)
+        verbs.now += 5
+        verbs.release(*messages)
+        verbs.ship()
+        assert verbs.settle(*messages) == set()
+        verbs.now += 10_000
+        assert verbs.reap() == 1
+        assert verbs.shipped() == [b"x"]
+
+    def test_shipped_messages_never_come_due(self, verbs):
+        verbs.create()
+        verbs.send(b"x")
+        verbs.ship()
+        with verbs.unit(write=False) as unit:
+            assert unit.first_due("q") is None
+        assert verbs.taken(verbs.register("a")) == []
+
+    @pytest.mark.parametrize("ledger", LedgerMode)
+    def test_a_message_is_known_by_what_became_of_it(self, verbs, ledger):
+        verbs.create(ledger=ledger)
+        [message] = verbs.send(b"x")
+        verbs.ship()
+        with verbs.unit(write=False) as unit:
+            assert unit.trace(message.id, verbs.now) == Trace(None, claimed=True)
+        verbs.settle_shipment(keep=True)
+        with verbs.unit(write=False) as unit:
+            known = None if ledger is LedgerMode.OFF else Trace(Outcome.PROCESSED)
+            assert unit.trace(message.id, verbs.now) == known

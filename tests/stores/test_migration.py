@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from penstock import keys, limits
-from penstock.errors import InvalidSetting, MigrationFailed, MigrationUnfinished, StoreUnavailable
+from penstock.errors import InvalidSetting, MigrationFailed, MigrationUnfinished, ShipmentEnded, StoreUnavailable
 from penstock.model import Consumer, Dedup, Delivery, Draft, LedgerMode, PeekAfter, Receipt, Redrive
 from penstock.stores import Store, open_store
 from penstock.stores.migration import checking, mark, tables
@@ -166,6 +166,23 @@ def fill(url: str) -> None:
                 unit.register(consumer, verbs.now)
                 claimed = unit.claim_share(consumer, 2, verbs.now).messages
                 unit.hold(name, [(message.seq, message.claim) for message in claimed], verbs.now)
+        fill_shipments(verbs)
+
+
+def fill_shipments(verbs: Verbs) -> None:
+    """Kept, released but for one message, and open; an export that is settled and one that is not; sends with a key."""
+    verbs.create("ship")
+    verbs.send(*(b"ship %d" % n for n in range(9)), to="ship")
+    verbs.ship(1, limit=2, queue="ship")
+    verbs.settle_shipment(1, keep=True, queue="ship")
+    verbs.ship(2, limit=3, queue="ship")
+    verbs.release_shipment(2, limit=2, queue="ship")
+    verbs.ship(3, limit=4, queue="ship")
+    for number in (1, 2):
+        verbs.claim_export(number, limit=2)
+        if number == 1:
+            verbs.settle_export(number)
+    verbs.send_once("key of a send", b"1", b"2", to="ship")
 
 
 def contents(url: str) -> dict[str, object]:
@@ -182,6 +199,9 @@ def contents(url: str) -> dict[str, object]:
             "last_seq": unit.last_seq(),
             "secret": store.secret,
             "consumers": unit.session.engine.rows("SELECT * FROM consumer ORDER BY queue, number"),
+            "shipments": unit.session.engine.rows("SELECT * FROM shipment ORDER BY id"),
+            "exports": unit.session.engine.rows("SELECT * FROM export ORDER BY id"),
+            "sends": unit.session.engine.rows("SELECT * FROM sending ORDER BY id"),
             "hidden": unit.session.engine.rows(
                 """SELECT seq, queue, first_claimed_at, last_claimed_at, dedup_key, body_hash
                    FROM message ORDER BY seq"""
@@ -218,9 +238,26 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
     verbs.create_key("three", b"other")
     assert [key.name for key in verbs.list_keys()] == ["one", "two", "three"]
     assert verbs.step_move(move_id="half").moved > 2
+    shipments_go_on(verbs)
     with store.unit() as unit:
         unit.sweep(verbs.now + 10**6, 1_000, 0)
         check_conservation(unit)
+
+
+def shipments_go_on(verbs: Verbs) -> None:
+    assert len(verbs.read_shipment(1, queue="ship")) == 2
+    assert len(verbs.read_shipment(3, queue="ship")) == 4
+    assert verbs.settle_shipment(3, queue="ship") == 4
+    with pytest.raises(ShipmentEnded):
+        verbs.read_shipment(1, queue="ship")
+    verbs.ship(4, queue="ship")
+    verbs.ship(1, consumer="other", queue="once")
+    assert verbs.settle_shipment(4, keep=True, queue="ship") > 0
+    assert len(verbs.read_export(2)) == 2
+    verbs.settle_export(2)
+    assert verbs.claim_export(3) is not None
+    assert verbs.send_once("key of a send", b"1", b"2", to="ship").repeated
+    assert not verbs.send_once("another key", b"1", b"2", to="ship").repeated
 
 
 @pytest.mark.parametrize("to", KINDS)
@@ -232,11 +269,14 @@ def test_everything_arrives(of, to, new_url, small_pages):
     summary = migrate(first, second, Quiet())
     assert contents(first) == contents(second) == before
     assert {table.name: rows for table, rows in summary.rows.items()} == {
-        "queue": 8,
-        "tally": 8,
+        "queue": 9,
+        "tally": 9,
         "api_key": 2,
         "move": 3,
         "consumer": 2,
+        "shipment": 3,
+        "export": 2,
+        "sending": 1,
         "message": len(before["hidden"]),
         "ledger": len(before["ledger"]),
     }

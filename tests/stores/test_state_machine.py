@@ -33,6 +33,7 @@ from penstock.model import (
     Claimed,
     Dedup,
     Draft,
+    Export,
     Key,
     LedgerMode,
     LedgerRow,
@@ -52,6 +53,9 @@ BODIES = [b"", b"x", b"y", b"\x00" * 9]
 
 names = st.sampled_from(NAMES)
 few = st.sampled_from([0, 1, 2, 3, 20])
+consumers = st.sampled_from(["x", "y"])
+# From a number that is there: mostly that one or the next.
+ahead = st.sampled_from([0, 0, 1, 1, 2])
 queue_settings = st.builds(
     Settings,
     visibility_ms=st.sampled_from([0, 5, 20]),
@@ -117,6 +121,8 @@ class Side:
                 return msgspec.structs.replace(value, id="")
             case Move():
                 return msgspec.structs.replace(value, through=0)
+            case Export():
+                return msgspec.structs.replace(value, after=0, through=0)
             case LedgerRow():
                 return msgspec.structs.replace(value, id=str(ids.seq_of(value.id)), number=0)
         return value
@@ -268,6 +274,61 @@ class SideBySide(RuleBasedStateMachine):
         move_id = self.moves[index % len(self.moves)]
         self.both(lambda unit, _: unit.step_move(move_id, self.now, limit))
 
+    # Shipments, exports and sends with a key
+
+    @rule(queue=names, consumer=consumers, ahead=ahead, limit=st.sampled_from([1, 2, 5, 20]))
+    def claim_shipment(self, queue: str, consumer: str, ahead: int, limit: int) -> None:
+        number = self.last_shipment(queue, consumer) + ahead
+        self.both(lambda unit, _: unit.claim_shipment(queue, consumer, number, limit, self.now, 30))
+
+    @rule(queue=names, consumer=consumers, start=st.integers(0, 5), limit=few)
+    def read_shipment(self, queue: str, consumer: str, start: int, limit: int) -> None:
+        number = self.last_shipment(queue, consumer)
+        self.both(lambda unit, _: unit.read_shipment(queue, consumer, number, start, limit))
+
+    @rule(queue=names, consumer=consumers, back=ahead, limit=few, keep=st.booleans())
+    def settle_shipment(self, queue: str, consumer: str, back: int, limit: int, keep: bool) -> None:
+        number = self.last_shipment(queue, consumer) - back
+        self.both(lambda unit, _: unit.settle_shipment(queue, consumer, number, self.now, limit, keep))
+
+    @rule(queue=names, consumer=consumers, limit=few)
+    def release_shipment(self, queue: str, consumer: str, limit: int) -> None:
+        number = self.last_shipment(queue, consumer)
+        self.both(lambda unit, _: unit.release_shipment(queue, consumer, number, self.now, limit))
+
+    @rule(queue=names, consumer=consumers)
+    def beat_shipment(self, queue: str, consumer: str) -> None:
+        number = self.last_shipment(queue, consumer)
+        self.both(lambda unit, _: unit.beat_shipment(queue, consumer, number, self.now, 30))
+
+    def last_shipment(self, queue: str, consumer: str) -> int:
+        found = self.memory.answer(lambda unit, _: unit.list_shipments(queue, consumer, 0, 1_000))
+        return found[-1].number if isinstance(found, list) and found else 0
+
+    @rule(consumer=consumers, ahead=ahead, limit=st.sampled_from([1, 2, 20]))
+    def claim_export(self, consumer: str, ahead: int, limit: int) -> None:
+        number = self.last_export(consumer) + ahead
+        self.both(lambda unit, _: unit.claim_export(consumer, number, limit, self.now))
+
+    @rule(consumer=consumers, limit=few)
+    def read_export(self, consumer: str, limit: int) -> None:
+        number = self.last_export(consumer)
+        self.both(lambda unit, _: unit.read_export(consumer, number, 0, limit))
+
+    @rule(consumer=consumers)
+    def settle_export(self, consumer: str) -> None:
+        number = self.last_export(consumer)
+        self.both(lambda unit, _: unit.settle_export(consumer, number, self.now))
+
+    def last_export(self, consumer: str) -> int:
+        found = self.memory.answer(lambda unit, _: unit.list_exports(consumer, 0, 1_000))
+        return found[-1].number if isinstance(found, list) and found else 0
+
+    @rule(queue=names, key=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3))
+    def send_once(self, queue: str, key: str, bodies: list[bytes]) -> None:
+        made = [Draft(body) for body in bodies]
+        self.both(lambda unit, _: unit.send_once(queue, key, b"%d" % len(bodies), made, self.now))
+
     @rule(name=names)
     def create_key(self, name: str) -> None:
         self.both(lambda unit, _: unit.create_key(Key(name, name.encode(), ("queue|*|*",), self.now)))
@@ -313,13 +374,13 @@ class SideBySide(RuleBasedStateMachine):
 def everything(unit: Unit, now: int) -> list[object]:
     """All that a store shows of itself. What has arrived in a queue is there or has departed."""
     views: list[object] = [unit.list_queues(0, 3), sorted(ledger_in_order(unit), key=when_and_what)]
-    views += [unit.unfinished_moves(), unit.list_keys()]
+    views += [unit.unfinished_moves(), unit.list_keys(), unit.list_exports(None, 0, 1_000)]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now)]
         if unit.find_queue(name) is not None:
             messages, count, tally = list(peek_all(unit, name)), unit.count(name, now, 10_000), unit.tally(name)
             assert tally.arrived - tally.departed == count.total == len(messages)
-            views += [messages, count, tally]
+            views += [messages, count, tally, unit.list_shipments(name, None, 0, 1_000)]
     return views
 
 
@@ -368,6 +429,11 @@ def test_stores_agree(request, monkeypatch, database, examples, claim_bytes):
     # The reference has no rounds: with enough of them, a claim ends where the queue does.
     monkeypatch.setattr(limits, "CLAIM_ROUNDS", 1_000)
     monkeypatch.setattr(limits, "CLAIM_BYTES", claim_bytes)
+    # A shipment takes several claims, and what is old is old at once.
+    monkeypatch.setattr(limits, "CLAIM_ROWS", 3)
+    monkeypatch.setattr(limits, "SHIPMENT_KEPT_MS", 40)
+    monkeypatch.setattr(limits, "SHIPMENT_REMEMBERED_MS", 80)
+    monkeypatch.setattr(limits, "IDEMPOTENCY_MS", 60)
     new_url = request.getfixturevalue(f"{database}_urls")
     wanted = os.environ.get("PENSTOCK_EXAMPLES")
     run_state_machine_as_test(

@@ -30,6 +30,7 @@ from penstock.model import (
     Claimed,
     Count,
     Draft,
+    Export,
     Key,
     LedgerRow,
     Message,
@@ -39,7 +40,9 @@ from penstock.model import (
     QueuePage,
     Receipt,
     Sent,
+    SentOnce,
     Settings,
+    Shipment,
     Tally,
 )
 
@@ -60,6 +63,7 @@ class Feature(Enum):
     MOVE = "moves between queues"
     PURGE = "purging"
     LEDGER = "the ledger"
+    SHIPMENTS = "shipments, exports of the ledger and sends with a key"
     KEYS = "API keys"
 
 
@@ -228,6 +232,76 @@ class Unit(Protocol):
 
     def unfinished_moves(self) -> list[str]: ...
 
+    # Shipments: messages for one named consumer, re-readable until they end together. Only their shipment, a purge
+    # and the deletion of the queue touch them: `ready_at` is `limits.SHIPPED`, and no receipt matches.
+
+    def claim_shipment(
+        self, queue: str, consumer: str, number: int, limit: int, now: int, hold_ms: int
+    ) -> Shipment | None:
+        """Claim ready messages, as `claim` does, for shipment `number`: at most `limits.CLAIM_ROWS` a call, up to
+        `limit` in all. While the answer is GATHERING, the caller calls again. OPEN is complete: claiming the same
+        number again returns the same messages, and only prolongs it. None: nothing was ready, and nothing was made.
+
+        It lasts until now + `hold_ms`. Raises QueueNotFound, ShipmentEnded for a number that has ended, and
+        ShipmentConflict for one that is neither the open one nor, where none is open, the one after the last.
+        """
+
+    def find_shipment(self, queue: str, consumer: str, number: int) -> Shipment | None:
+        """None for one that is not remembered any more. Raises QueueNotFound."""
+
+    def list_shipments(self, queue: str, consumer: str | None, after: int, limit: int) -> list[Shipment]:
+        """By consumer, then by number; of every consumer or of one; those with numbers above `after`.
+        Raises QueueNotFound."""
+
+    def read_shipment(self, queue: str, consumer: str, number: int, start: int, limit: int) -> list[Message]:
+        """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
+        but never before the first message, when their bodies come to `limits.CLAIM_BYTES`; none past the end.
+
+        Raises QueueNotFound, ShipmentNotFound, ShipmentConflict while it is gathering, and ShipmentEnded when it is
+        no longer open, or messages at these positions have left by a purge. One that was settled with `keep` can be
+        read until the consumer's next one is settled, or `limits.SHIPMENT_KEPT_MS` have passed.
+        """
+
+    def settle_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int, keep: bool = False) -> int:
+        """Finish its messages as processed, at most `limit` a call, and say how many: 0 when all is done. The first
+        call decides: from then on the shipment is settled, and `sweep` finishes what no further call finishes.
+
+        Settling a settled one changes nothing. Raises QueueNotFound, ShipmentNotFound, ShipmentConflict while it is
+        gathering, and ShipmentEnded for one that ended otherwise.
+        """
+
+    def release_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int) -> int:
+        """The same, but its messages are ready again. A released or lost one stays as it is; ShipmentEnded is raised
+        for a settled one. One that is gathering may be released."""
+
+    def beat_shipment(self, queue: str, consumer: str, number: int, now: int, hold_ms: int) -> Shipment:
+        """A heartbeat: it lasts until now + `hold_ms`, also one whose time had passed unnoticed. Raises QueueNotFound,
+        ShipmentNotFound and ShipmentEnded."""
+
+    # Exports: rows of the ledger for one named consumer, by the same numbers.
+
+    def claim_export(self, consumer: str, number: int, limit: int, now: int) -> Export | None:
+        """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
+        number again returns the same. None: there are no rows yet. Raises as `claim_shipment`."""
+
+    def list_exports(self, consumer: str | None, after: int, limit: int) -> list[Export]: ...
+
+    def read_export(self, consumer: str, number: int, after: int, limit: int) -> list[LedgerRow]:
+        """Its rows whose number is above `after`, in their order. It stops early as `read_shipment` does. Raises
+        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept."""
+
+    def settle_export(self, consumer: str, number: int, now: int) -> Export:
+        """The consumer has these rows for good. Settling it again changes nothing. Raises ShipmentNotFound."""
+
+    # Sends with a key
+
+    def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
+        """Like `send`, unless a send to this queue with the same key is remembered: then nothing is stored and its
+        result is repeated. `digest` stands for the content. Remembered for `limits.IDEMPOTENCY_MS`.
+
+        Raises QueueNotFound, and SendConflict where the remembered digest is another.
+        """
+
     # API keys
 
     def create_key(self, key: Key) -> None:
@@ -245,7 +319,9 @@ class Unit(Protocol):
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as
         purged), ready messages past their retention, ledger rows finished before `ledger_before`, moves that ended
-        `limits.MOVE_KEPT_MS` ago. Never needed
+        `limits.MOVE_KEPT_MS` ago, ended shipments (but the latest of each consumer) and sends with a key that are no
+        longer remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished go
+        on ending. Never needed
         for correctness. Done again and again, it frees all that can be freed."""
 
     def ledger(self, after: int, limit: int) -> list[LedgerRow]:

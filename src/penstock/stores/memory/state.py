@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock import ids
-from penstock.model import Draft, Key, LedgerMode, LedgerRow, Move, Outcome, Queue
+from penstock.model import Draft, Export, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Shipment
 
 
 class QueueRow(Struct, frozen=True):
@@ -44,6 +44,25 @@ class MessageRow(Struct, frozen=True):
     last_claimed_at: int | None = None
 
 
+class ShipmentRow(Struct, frozen=True):
+    """`seqs` are its messages, of which the first `cleared` have been dealt with by its end. `kept` are messages that
+    have left their queue; as long as it is `readable`, they can still be read, and then they are freed."""
+
+    queue: int
+    shipment: Shipment
+    seqs: tuple[int, ...] = ()
+    cleared: int = 0
+    readable: bool = False
+    kept: tuple[MessageRow, ...] = ()
+
+
+class SendingRow(Struct, frozen=True):
+    digest: bytes
+    count: int
+    stored: int
+    sent_at: int
+
+
 class State:
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -53,6 +72,10 @@ class State:
         self.ledger: list[LedgerRow] = []
         self.moves: dict[str, Move] = {}
         self.keys: dict[str, Key] = {}
+        # By the number of the queue, the consumer, and the shipment's own number.
+        self.shipments: dict[tuple[int, str, int], ShipmentRow] = {}
+        self.exports: dict[tuple[str, int], Export] = {}
+        self.sendings: dict[tuple[int, str], SendingRow] = {}
         self.last_seq = 0
         # By queue number, (ready_at, seq): ready messages first, by age, then the others by when they are due.
         # A deque, because a queue works at the ends: there, `insort` and `del` cost the same at any depth.
@@ -168,6 +191,8 @@ class State:
 
     # What is small, or rarely changed, is replaced as a whole.
 
-    def replace(self, name: Literal["ledger", "moves", "keys"], value: object) -> None:
+    def replace(
+        self, name: Literal["ledger", "moves", "keys", "shipments", "exports", "sendings"], value: object
+    ) -> None:
         self._undo.append(partial(setattr, self, name, getattr(self, name)))
         setattr(self, name, value)

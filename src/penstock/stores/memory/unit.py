@@ -27,13 +27,15 @@ from penstock.model import (
     Tally,
 )
 from penstock.policy import Verdict
+from penstock.stores.memory.exports import ExportVerbs
 from penstock.stores.memory.records import RecordVerbs
+from penstock.stores.memory.shipments import ShipmentVerbs
 from penstock.stores.memory.state import MessageRow, QueueRow, State
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 
 
-class MemoryUnit(RecordVerbs):
+class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
     def __init__(self, state: State) -> None:
         self.stirred: set[str] = set()
         self._state = state
@@ -155,10 +157,11 @@ class MemoryUnit(RecordVerbs):
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
         found = self._queue(queue)
         hold = found.settings.visibility_ms if hold_ms is None else hold_ms
-        until = now + hold if hold > 0 else 0
+        return self._claim(found, limit, now, now + hold if hold > 0 else 0, limits.CLAIM_BYTES)
+
+    def _claim(self, found: Queue, limit: int, now: int, until: int, room: int) -> Claimed:
         self._promote(found, now)
         messages: list[Message] = []
-        room = limits.CLAIM_BYTES
         ready = self._ready(found)
         while len(messages) < limit and room > 0 and (row := next(ready, None)) is not None:
             verdict = policy.judge(found.settings, now, row.sent_at, row.receives, row.draft.deadline_at)
@@ -227,7 +230,7 @@ class MemoryUnit(RecordVerbs):
     def release_all(self, queue: str, now: int, limit: int) -> int:
         number = self._queue(queue).number
         waiting = self._state.in_order(number, ready_at=now + 1)
-        claimed = list(islice((row for row in waiting if row.receives > 0), limit))
+        claimed = list(islice((row for row in waiting if row.receives > 0 and row.ready_at < limits.SHIPPED), limit))
         for row in claimed:
             self._make_ready(row)
         return len(claimed)
@@ -242,7 +245,7 @@ class MemoryUnit(RecordVerbs):
 
     def _match(self, receipt: Receipt) -> MessageRow | None:
         row = self._state.messages.get(ids.seq_of(receipt.id) or 0)
-        if row is None or self._id(row) != receipt.id.lower():
+        if row is None or row.ready_at == limits.SHIPPED or self._id(row) != receipt.id.lower():
             return None
         here = self._state.queues[row.queue]
         fits = receipt.claim in (None, row.claim) and receipt.queue in (None, here.queue.name)
@@ -274,7 +277,9 @@ class MemoryUnit(RecordVerbs):
         old = {row.number for row in islice((row for row in ledger if row.finished_at < ledger_before), limit - freed)}
         if old:
             self._state.replace("ledger", [row for row in ledger if row.number not in old])
-        return freed + len(old) + self.sweep_moves(now)
+        freed += len(old)
+        freed += self.sweep_shipments(now, limit - freed)
+        return freed + self.sweep_exports(now) + self.sweep_sends(now) + self.sweep_moves(now)
 
     # Views
 
@@ -308,7 +313,7 @@ class MemoryUnit(RecordVerbs):
         if found is None:
             return None
         following = next(self._state.in_order(found.number, ready_at=now + 1), None)
-        return None if following is None else following.ready_at
+        return None if following is None or following.ready_at == limits.SHIPPED else following.ready_at
 
     def ledger(self, after: int, limit: int) -> list[LedgerRow]:
         rows = self._state.ledger

@@ -10,6 +10,9 @@ from penstock.stores.migration.side import Counters
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.postgresql import PostgresEngine, translated
 
+# The columns that the database fills itself, and that nobody else counts.
+_NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id"}
+
 
 class PostgresDialect:
     bytewise = 'COLLATE "C"'  # else as the language of the database has it
@@ -33,9 +36,12 @@ class PostgresDialect:
         return Counters(engine.last_seq(), ledger)
 
     def go_on_after(self, engine: PostgresEngine, counters: Counters) -> None:
-        [(keys,)] = engine.rows("SELECT coalesce(max(number), 0) FROM api_key")
-        [(of_keys,)] = engine.rows("SELECT pg_get_serial_sequence('api_key', 'number')")
-        for sequence, last in (("message_seq", counters.seq), ("ledger_number", counters.ledger), (of_keys, keys)):
+        given = [("message_seq", counters.seq), ("ledger_number", counters.ledger)]
+        for table, column in _NUMBERED.items():
+            given += engine.rows(
+                f"SELECT pg_get_serial_sequence('{table}', '{column}'), coalesce(max({column}), 0) FROM {table}"
+            )
+        for sequence, last in given:
             if last:
                 engine.rows("SELECT setval(?::text::regclass, ?)", (sequence, last))
         # Else the first claims are planned for empty tables.

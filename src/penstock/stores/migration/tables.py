@@ -91,10 +91,23 @@ CONSUMER = Table(
     key_is_text=True,
 )
 
+SHIPMENT = Table(
+    "shipment",
+    "shipment",
+    _named("id queue consumer number state messages bytes cleared kept claimed_at until ended_at due_at runs"),
+    heavy=("runs",),
+)
+EXPORT = Table(
+    "export",
+    "export",
+    _named("id consumer number after_number through_number first_number amount claimed_at settled_at"),
+)
+SENDING = Table("sending", "keyed send", _named("id queue send_key digest messages stored sent_at"))
+
 # These grow without end: they are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER)
+SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING)
 ALL = (*SHORT, *LONG)
 
 

@@ -6,7 +6,21 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from penstock.errors import FeatureMissing
-from penstock.model import Key, LedgerRow, Message, Move, PeekAfter, Queue, Receipt, Settings, Tally
+from penstock.model import (
+    Draft,
+    Export,
+    Key,
+    LedgerRow,
+    Message,
+    Move,
+    PeekAfter,
+    Queue,
+    Receipt,
+    SentOnce,
+    Settings,
+    Shipment,
+    Tally,
+)
 from penstock.stores.protocol import Feature
 
 
@@ -53,6 +67,44 @@ class LackingVerbs:
 
     def unfinished_moves(self) -> list[str]:
         return []
+
+    def claim_shipment(
+        self, queue: str, consumer: str, number: int, limit: int, now: int, hold_ms: int
+    ) -> Shipment | None:
+        lacks(Feature.SHIPMENTS)
+
+    def find_shipment(self, queue: str, consumer: str, number: int) -> Shipment | None:
+        lacks(Feature.SHIPMENTS)
+
+    def list_shipments(self, queue: str, consumer: str | None, after: int, limit: int) -> list[Shipment]:
+        lacks(Feature.SHIPMENTS)
+
+    def read_shipment(self, queue: str, consumer: str, number: int, start: int, limit: int) -> list[Message]:
+        lacks(Feature.SHIPMENTS)
+
+    def settle_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int, keep: bool = False) -> int:
+        lacks(Feature.SHIPMENTS)
+
+    def release_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int) -> int:
+        lacks(Feature.SHIPMENTS)
+
+    def beat_shipment(self, queue: str, consumer: str, number: int, now: int, hold_ms: int) -> Shipment:
+        lacks(Feature.SHIPMENTS)
+
+    def claim_export(self, consumer: str, number: int, limit: int, now: int) -> Export | None:
+        lacks(Feature.SHIPMENTS)
+
+    def list_exports(self, consumer: str | None, after: int, limit: int) -> list[Export]:
+        lacks(Feature.SHIPMENTS)
+
+    def read_export(self, consumer: str, number: int, after: int, limit: int) -> list[LedgerRow]:
+        lacks(Feature.SHIPMENTS)
+
+    def settle_export(self, consumer: str, number: int, now: int) -> Export:
+        lacks(Feature.SHIPMENTS)
+
+    def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
+        lacks(Feature.SHIPMENTS)
 
     def create_key(self, key: Key) -> None:
         lacks(Feature.KEYS)

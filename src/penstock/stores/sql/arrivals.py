@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 
-from penstock import policy
+from penstock import limits, policy
 from penstock.ids import make_id, make_ids
 from penstock.model import Dedup, Draft, Outcome, Queue, Sent
 from penstock.stores.sql.engine import Row
@@ -131,9 +131,9 @@ class ArrivalVerbs:
         if len(rows) < limit:
             rows += engine.rows(
                 f"""SELECT seq FROM {engine.walk}
-                    WHERE queue = ? AND ready_at > 0 AND seq <= ? AND (ready_at <= ? OR receives = 0)
+                    WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR receives = 0)
                     ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
-                (here.number, through, now, limit - len(rows)),
+                (here.number, limits.SHIPPED, through, now, limit - len(rows)),
             )
         seqs = [seq for (seq,) in rows]
         self.carry_over(here, there, seqs, Outcome.MOVED, now)

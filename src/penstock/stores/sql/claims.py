@@ -14,8 +14,11 @@ from penstock.policy import Verdict
 from penstock.stores.sql.arrivals import ArrivalVerbs
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
+from penstock.stores.sql.runs import conditions, runs_of
 from penstock.stores.sql.session import MESSAGE_COLUMNS, decode_attributes
 
+# Instead of a body, how long it is; and only what a verdict needs.
+_MEASURED_COLUMNS = "seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at"
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 
 
@@ -28,12 +31,13 @@ class Share(Struct, frozen=True):
 
 class Manner(Struct, frozen=True):
     """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
-    their deadline fail; and whose share comes first."""
+    their deadline fail; whose share comes first; and whether they are read, or only measured."""
 
     until: int
     to_deadline: bool = False
     heeds_deadlines: bool = True
     share: Share | None = None
+    reads: bool = True
 
 
 class ClaimVerbs(ArrivalVerbs):
@@ -43,6 +47,11 @@ class ClaimVerbs(ArrivalVerbs):
         return self.claim_so(found, limit, now, Manner(now + hold if hold > 0 else 0))
 
     def claim_so(self, found: Queue, limit: int, now: int, manner: Manner) -> Claimed:
+        rows, more = self.take(found, limit, now, manner)
+        return Claimed(self._delivered(found, rows, now, manner), more)
+
+    def take(self, found: Queue, limit: int, now: int, manner: Manner) -> tuple[list[Row], bool]:
+        """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
         if found.settings.dedup is Dedup.CLAIM:
             self.session.take_turn(found)  # else two claims at once hand out a message and its twin
         hints = self.session.hints
@@ -50,38 +59,38 @@ class ClaimVerbs(ArrivalVerbs):
         promoted = self.session.promote(found.number, now, limits.PROMOTE_ROWS, start.due)
         if promoted:
             start = FROM_THE_BEGINNING
-        messages: list[Message] = []
+        taken: list[Row] = []
         after, room, rounds = start.after, limits.CLAIM_BYTES, 0
-        while rounds < limits.CLAIM_ROUNDS and len(messages) < limit and room > 0:
-            rows = self._head(found, manner, after, limit - len(messages), room)
+        while rounds < limits.CLAIM_ROUNDS and len(taken) < limit and room > 0:
+            rows = self._head(found, manner, after, limit - len(taken), room)
             if not rows and not start.after:
-                return Claimed(messages)
+                return taken, False
             if not rows:
                 start, after = FROM_THE_BEGINNING, 0
                 continue
             rounds += 1
-            delivered = self._deliver(found, self._judge(found, rows, now, manner), now, manner)
+            delivered = self._judge(found, rows, now, manner)
+            self._hold(delivered, now, manner)
             after = rows[-1][0] if delivered else self._clear(found, rows[-1][0], now, manner)
-            messages += delivered
-            room -= sum(len(message.body) for message in delivered)
+            taken += delivered
+            if manner.reads:
+                room -= sum(len(row[1]) for row in delivered)
         if hints and manner.until and promoted < limits.PROMOTE_ROWS:
             # A share leaves gaps behind it.
-            seen = after if manner.share is None else messages[0].seq - 1 if messages else 0
+            seen = after if manner.share is None else taken[0][0] - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
-        return Claimed(messages, more=len(messages) < limit)
+        return taken, len(taken) < limit
 
     def _head(self, queue: Queue, manner: Manner, after: int, limit: int, room: int) -> list[Row]:
         """The oldest ready messages, which nobody else can claim before this unit ends."""
         if manner.share is not None:
             return self._own_share_first(queue, manner.share, after, limit, room)
         engine = self.session.engine
-        return engine.rows_within(
-            f"""SELECT {MESSAGE_COLUMNS} FROM {engine.walk}
-                WHERE queue = ? AND ready_at = 0 AND {engine.age} > ?
-                ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
-            (queue.number, after, limit),
-            room,
-        )
+        sql = f"""SELECT {MESSAGE_COLUMNS if manner.reads else _MEASURED_COLUMNS} FROM {engine.walk}
+                  WHERE queue = ? AND ready_at = 0 AND {engine.age} > ?
+                  ORDER BY {engine.age} LIMIT ? {engine.lock_free}"""
+        params = (queue.number, after, limit)
+        return engine.rows_within(sql, params, room) if manner.reads else engine.rows(sql, params)
 
     def _own_share_first(self, queue: Queue, share: Share, after: int, limit: int, room: int) -> list[Row]:
         """Of the ready messages, those of the share; where they are too few, the oldest of the others as well.
@@ -136,7 +145,7 @@ class ClaimVerbs(ArrivalVerbs):
         """
         engine = self.session.engine
         rows = engine.rows(
-            f"""SELECT {MESSAGE_COLUMNS.replace(" body,", " NULL,")} FROM {engine.walk}
+            f"""SELECT {_MEASURED_COLUMNS} FROM {engine.walk}
                 WHERE queue = ? AND ready_at = 0 AND {engine.age} > ?
                 ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
             (queue.number, after, limits.STEP_ROWS),
@@ -157,19 +166,25 @@ class ClaimVerbs(ArrivalVerbs):
     def _verdict(queue: Queue, row: Row, now: int, manner: Manner) -> Verdict:
         return policy.judge(queue.settings, now, row[4], row[6], row[8] if manner.heeds_deadlines else None)
 
-    def _deliver(self, queue: Queue, rows: list[Row], now: int, manner: Manner) -> list[Message]:
+    def _hold(self, rows: list[Row], now: int, manner: Manner) -> None:
         if not rows:
-            return []
+            return
         engine = self.session.engine
-        until, ends, params = manner.until, "?", [manner.until]
+        ends, params = "?", [manner.until]
         if manner.to_deadline:
-            ends, params = "CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END", [now, until]
-        engine.run(
-            f"""UPDATE message SET ready_at = {ends}, receives = receives + 1, claim = claim + 1,
-                                   first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?
-                WHERE {engine.among("seq")}""",
-            (*params, now, now, engine.listed(row[0] for row in rows)),
-        )
+            ends, params = "CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END", [now, manner.until]
+        update = f"""UPDATE message SET ready_at = {ends}, receives = receives + 1, claim = claim + 1,
+                                        first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE """
+        seqs = [row[0] for row in rows]
+        if manner.reads:
+            engine.run(update + engine.among("seq"), (*params, now, now, engine.listed(seqs)))
+            return
+        for _, where, which in conditions(engine, runs_of(seqs)):
+            engine.run(update + where, (*params, now, now, *which))
+
+    def _delivered(self, queue: Queue, rows: list[Row], now: int, manner: Manner) -> list[Message]:
+        """The messages as they are after their claim."""
+        until = manner.until
         origin, name = self.session.origin, queue.name
         return [
             Message(

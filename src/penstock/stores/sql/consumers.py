@@ -107,7 +107,7 @@ class ConsumerVerbs(ClaimVerbs):
             return None
         session = self.session
         for number, sent_at, ready_at, receives in session.engine.rows(
-            "SELECT queue, sent_at, ready_at, receives FROM message WHERE seq = ?", (seq,)
+            "SELECT queue, sent_at, ready_at, receives FROM message WHERE seq = ? AND queue + 0 > 0", (seq,)
         ):
             if ids.make_id(session.origin, sent_at, seq) != message_id.lower():
                 return None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from penstock import limits, policy
 from penstock.model import Outcome
 from penstock.stores.sql.consumers import reap
+from penstock.stores.sql.ends import sweep_shipments
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.exports import sweep_exports
+from penstock.stores.sql.sends import sweep_sends
 from penstock.stores.sql.session import QUEUE_COLUMNS, Session, queue_of
 
 # Of a queue `q`.
@@ -34,6 +37,9 @@ class DepartureVerbs:
         self._promote_due(now)
         freed += self._sweep_expired(now, limit - freed)
         freed += self._sweep_ledger(ledger_before, limit - freed)
+        freed += sweep_shipments(self.session, now, limit - freed)
+        freed += sweep_exports(self.session, now, limit - freed)
+        freed += sweep_sends(self.session, now, limit - freed)
         return freed + self._sweep_moves(now)
 
     def _sweep_moves(self, now: int) -> int:

@@ -39,6 +39,10 @@ class Engine(Protocol):
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
         """Execute, and say how many rows matched."""
 
+    def add(self, table: str, columns: Sequence[str], row: Sequence[object]) -> bool:
+        """Insert one row, unless there is one with the same key: then say False, and the unit goes on. Where another
+        unit has inserted it and not ended yet, this waits for the end."""
+
     def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         """Execute once for each row of parameters."""
 

@@ -105,6 +105,19 @@ class MariaEngine:
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
         return self._execute(with_percent_signs(sql), params)
 
+    def add(self, table: str, columns: Sequence[str], row: Sequence[object]) -> bool:
+        """INSERT IGNORE would also cut off what is too long."""
+        places = ", ".join(["%s"] * len(columns))
+        try:
+            self._cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", tuple(row))
+        except pymysql.IntegrityError as error:
+            if error.args[0] == ER.DUP_ENTRY:
+                return False  # only the statement has failed
+            raise translated(error) from error
+        except pymysql.Error as error:
+            raise translated(error) from error
+        return True
+
     def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         for row in params:
             self.run(sql, row)

@@ -156,6 +156,11 @@ class PostgresEngine:
                 raise InvalidRequest(str(error)) from error
             raise translated(error) from error
 
+    def add(self, table: str, columns: Sequence[str], row: Sequence[object]) -> bool:
+        places = ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT DO NOTHING"
+        return self.run(sql, row) > 0
+
     def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
         try:
             self._cursor.executemany(with_percent_signs(sql), params)

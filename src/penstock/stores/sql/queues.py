@@ -48,6 +48,8 @@ class QueueVerbs:
             "UPDATE queue SET max_receives = NULL, dead_letter_queue = NULL WHERE dead_letter_queue = ?",
             (deleted.number,),
         )
+        # Its shipments go with it, at the next sweep.
+        session.engine.run("UPDATE shipment SET due_at = 0 WHERE queue = ?", (deleted.number,))
         session.forget_queues()
         session.stirred.add(name)
         return deleted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock import ids
+from penstock import ids, limits
 from penstock.model import Outcome, Receipt
 from penstock.stores.sql.session import Session
 
@@ -58,9 +58,9 @@ class ReceiptVerbs:
         number = self.session.queue(queue).number
         engine = self.session.engine
         rows = engine.rows(
-            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at > ? AND receives > 0
+            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at < ? AND receives > 0
                 ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
-            (number, now, limit),
+            (number, now, limits.SHIPPED, limit),
         )
         self.session.make_ready([seq for (seq,) in rows])
         self.session.stirred.add(queue)
@@ -75,8 +75,8 @@ class ReceiptVerbs:
         engine = self.session.engine
         rows = engine.rows(
             f"""SELECT seq, queue, sent_at, claim FROM message
-                WHERE {engine.among("seq")} ORDER BY seq {engine.lock if change else ""}""",
-            (engine.listed(seq for seq in seqs if seq is not None),),
+                WHERE {engine.among("seq")} AND ready_at <> ? ORDER BY seq {engine.lock if change else ""}""",
+            (engine.listed(seq for seq in seqs if seq is not None), limits.SHIPPED),
         )
         found = {row[0]: row for row in rows}
         origin, make_id = self.session.origin, ids.make_id

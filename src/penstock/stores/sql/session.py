@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -187,9 +187,12 @@ class Session:
 
     def record(self, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """The ledger rows of messages that leave the queue they are in, as that queue wants them kept."""
+        self.record_where(self.engine.among("seq"), (self.engine.listed(seqs),), outcome, now)
+
+    def record_where(self, where: str, params: Sequence[object], outcome: Outcome, now: int) -> None:
         self.engine.run(
-            f"{_INTO_LEDGER} FROM message AS m {_AS_THE_QUEUE_WANTS} AND {self.engine.among('m.seq')} ORDER BY m.seq",
-            (now, int(outcome), self.engine.listed(seqs)),
+            f"{_INTO_LEDGER} FROM message AS m {_AS_THE_QUEUE_WANTS} AND {where} ORDER BY m.seq",
+            (now, int(outcome), *params),
         )
 
     def finish(self, queue: int, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
@@ -216,21 +219,24 @@ class Session:
         self.departed(queue, len(rows))
         return {seq for (seq,) in rows}
 
-    def message(self, queue: str, row: Row) -> Message:
-        seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at = row
-        return Message(
-            ids.make_id(self.origin, sent_at, seq),
-            seq,
-            queue,
-            body,
-            content_type,
-            None if attributes is None else decode_attributes(attributes),
-            sent_at,
-            ready_at,
-            receives,
-            claim,
-            deadline_at,
-        )
+    def messages(self, queue: str, rows: Iterable[Row]) -> list[Message]:
+        origin, make_id = self.origin, ids.make_id
+        return [
+            Message(
+                make_id(origin, sent_at, seq),
+                seq,
+                queue,
+                body,
+                content_type,
+                None if attributes is None else decode_attributes(attributes),
+                sent_at,
+                ready_at,
+                receives,
+                claim,
+                deadline_at,
+            )
+            for seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at in rows
+        ]
 
     def scalar(self, sql: str, params: Sequence[object] = ()) -> Any:
         return self.engine.rows(sql, params)[0][0]

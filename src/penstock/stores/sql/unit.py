@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from penstock.stores.sql.consumers import ConsumerVerbs
 from penstock.stores.sql.departures import DepartureVerbs
+from penstock.stores.sql.exports import ExportVerbs
 from penstock.stores.sql.keys import KeyVerbs
 from penstock.stores.sql.moves import MoveVerbs
 from penstock.stores.sql.pushes import PushVerbs
 from penstock.stores.sql.queues import QueueVerbs
 from penstock.stores.sql.receipts import ReceiptVerbs
+from penstock.stores.sql.sends import SendVerbs
 from penstock.stores.sql.session import Session
-from penstock.stores.sql.views import ViewVerbs
+from penstock.stores.sql.shipments import ShipmentVerbs
 
 
-class SqlUnit(QueueVerbs, MoveVerbs, PushVerbs, ConsumerVerbs, ReceiptVerbs, DepartureVerbs, ViewVerbs, KeyVerbs):
+class SqlUnit(
+    QueueVerbs,
+    MoveVerbs,
+    PushVerbs,
+    SendVerbs,
+    ConsumerVerbs,
+    ShipmentVerbs,
+    ReceiptVerbs,
+    DepartureVerbs,
+    ExportVerbs,
+    KeyVerbs,
+):
     def __init__(self, session: Session) -> None:
         self.session = session
 

@@ -22,7 +22,7 @@ class ViewVerbs:
         room = limits.CLAIM_BYTES - sum([len(row[1]) for row in rows])
         if len(rows) < limit and room > 0:
             rows += self._page("ready_at > ?", (found.number, start.ready_at, limit - len(rows)), room)
-        return [self.session.message(found.name, row) for row in rows]
+        return self.session.messages(found.name, rows)
 
     def _page(self, where: str, params: Sequence[object], budget: int) -> list[Row]:
         engine = self.session.engine
@@ -66,18 +66,22 @@ class ViewVerbs:
         if found is None:
             return None
         due: int | None = self.session.scalar(
-            "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at > ?", (found.number, now)
+            "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at > ? AND ready_at < ?",
+            (found.number, now, limits.SHIPPED),
         )
         return due
 
     def ledger(self, after: int, limit: int) -> list[LedgerRow]:
         end = self.session.engine.ledger_end()
+        return self.ledger_rows(after, end, limit)
+
+    def ledger_rows(self, after: int, through: int, limit: int) -> list[LedgerRow]:
         rows = self.session.engine.rows(
             """SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
                       l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body
                FROM ledger AS l JOIN queue AS q ON q.number = l.queue
                WHERE l.number > ? AND l.number <= ? ORDER BY l.number LIMIT ?""",
-            (after, end, limit),
+            (after, through, limit),
         )
         origin = self.session.origin
         return [

@@ -1,0 +1,97 @@
+"""The sequence numbers of a shipment, written as runs of consecutive numbers.
+
+A hundred thousand messages of one producer are one run. A shipment keeps its runs as a JSON list of two numbers each:
+how far a run begins after the end of the one before, and how long it is. So a run is a few bytes, however high the
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import msgspec
+
+from penstock.stores.sql.engine import Engine
+
+# The first and the last number.
+Run = tuple[int, int]
+
+_decode = msgspec.json.Decoder(list[int]).decode
+# So many runs are sooner found by their ends, each in a statement of its own, than number by number.
+_FEW = 8
+
+
+def runs_of(seqs: Sequence[int]) -> list[Run]:
+    """Of ascending numbers."""
+    if seqs and seqs[-1] - seqs[0] == len(seqs) - 1:
+        return [(seqs[0], seqs[-1])]
+    return _joined((seq, seq) for seq in seqs)
+
+
+def merged(runs: Sequence[Run], more: Sequence[Run]) -> list[Run]:
+    """Later claims of a shipment mostly find higher numbers, but need not: a message may have become ready again."""
+    return _joined(sorted([*runs, *more]))
+
+
+def _joined(runs: Iterator[Run] | Sequence[Run]) -> list[Run]:
+    joined: list[Run] = []
+    for first, last in runs:
+        if joined and first == joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], last)
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def encode(runs: Sequence[Run]) -> str:
+    numbers: list[int] = []
+    end = 0
+    for first, last in runs:
+        numbers += (first - end, last - first + 1)
+        end = last
+    return msgspec.json.encode(numbers).decode()
+
+
+def decode(text: str) -> list[Run]:
+    numbers = _decode(text)
+    runs: list[Run] = []
+    end = 0
+    for gap, count in zip(numbers[::2], numbers[1::2], strict=True):
+        first = end + gap
+        end = first + count - 1
+        runs.append((first, end))
+    return runs
+
+
+def part(runs: Sequence[Run], start: int, limit: int) -> list[Run]:
+    """The numbers at the positions from `start` on."""
+    found: list[Run] = []
+    for first, last in runs:
+        if limit <= 0:
+            break
+        count = last - first + 1
+        if start >= count:
+            start -= count
+            continue
+        end = min(last, first + start + limit - 1)
+        found.append((first + start, end))
+        limit -= end - first - start + 1
+        start = 0
+    return found
+
+
+def numbers_of(runs: Sequence[Run]) -> Sequence[int]:
+    if len(runs) == 1:
+        return range(runs[0][0], runs[0][1] + 1)
+    return list(chain.from_iterable(range(first, last + 1) for first, last in runs))
+
+
+def conditions(engine: Engine, runs: Sequence[Run]) -> Iterator[tuple[Sequence[Run], str, tuple[object, ...]]]:
+    """What finds the messages with these numbers, in their order: conditions on `seq` with their parameters, and the
+    runs that each of them stands for."""
+    if len(runs) <= _FEW:
+        for run in runs:
+            yield [run], "seq BETWEEN ? AND ?", run
+    else:
+        yield runs, engine.among("seq"), (engine.listed(numbers_of(runs)),)

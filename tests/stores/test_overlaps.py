@@ -1,0 +1,208 @@
+"""Shipments, exports and sends with a key, when several servers on one database do the same at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from penstock import limits
+from penstock.errors import ShipmentEnded, TryAgain
+from penstock.model import Draft, Export, Outcome, Settings, Shipment, ShipmentState
+from penstock.stores import Store, Unit, open_store
+from penstock.stores.sql import migrations
+from tests.faults.crowd import opened
+from tests.stores.conftest import Verbs, check_conservation
+
+NOW = 1_000_000
+SERVERS = 3
+T = TypeVar("T")
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def servers(url: str) -> Iterator[list[Store]]:
+    with ExitStack() as stack:
+        stores = [stack.enter_context(opened(url)) for _ in range(SERVERS)]
+        with stores[0].unit() as unit:
+            unit.create_queue("q", Settings(), NOW)
+        yield stores
+        with stores[0].unit(write=False) as unit:
+            check_conservation(unit)
+
+
+def send(store: Store, count: int) -> None:
+    with store.unit() as unit:
+        unit.send("q", [Draft(b"%d" % number) for number in range(count)], NOW)
+
+
+def all_at_once(servers: list[Store], verb: Callable[[Unit], T]) -> list[T]:
+    """What the verb answers on each server. Whoever is told to try again does."""
+    meet = threading.Barrier(len(servers), timeout=60)
+
+    def work(store: Store) -> T:
+        meet.wait()
+        while True:
+            try:
+                with store.unit() as unit:
+                    return verb(unit)
+            except TryAgain:
+                continue
+
+    with ThreadPoolExecutor(len(servers)) as pool:
+        return list(pool.map(work, servers))
+
+
+def claim(unit: Unit) -> Shipment | None:
+    return unit.claim_shipment("q", "c", 1, 20, NOW, 60_000)
+
+
+def ship(servers: list[Store], count: int = 20) -> None:
+    send(servers[0], count)
+    with servers[0].unit() as unit:
+        shipment = claim(unit)
+    assert shipment is not None
+    assert shipment.state is ShipmentState.OPEN
+
+
+def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(
+    servers: list[Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CLAIM_ROWS", 4)
+    send(servers[0], 50)
+    while True:
+        answers = all_at_once(servers, claim)
+        if all(answer is not None and answer.state is ShipmentState.OPEN for answer in answers):
+            break
+    assert {answer.messages for answer in answers if answer is not None} == {20}
+    with servers[0].unit(write=False) as unit:
+        read = unit.read_shipment("q", "c", 1, 0, 100)
+        assert [message.body for message in read] == [b"%d" % number for number in range(20)]
+        assert unit.count("q", NOW, 1_000).claimed == 20
+
+
+def test_a_settled_shipment_is_settled_once(servers: list[Store]) -> None:
+    ship(servers)
+    finished = 0
+    while step := sum(all_at_once(servers, lambda unit: unit.settle_shipment("q", "c", 1, NOW, 3))):
+        finished += step
+    assert finished == 20
+    with servers[0].unit(write=False) as unit:
+        assert [row.outcome for row in unit.ledger(0, 100)] == [Outcome.PROCESSED] * 20
+
+
+def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
+    ship(servers)
+    turns = iter([True, False, False])
+
+    def end(unit: Unit) -> str:
+        try:
+            if next(turns, True):
+                unit.settle_shipment("q", "c", 1, NOW, 100)
+                return "settled"
+            unit.release_shipment("q", "c", 1, NOW, 100)
+        except ShipmentEnded as ended:
+            return ended.how
+        return "released"
+
+    [how] = set(all_at_once(servers, end))
+    with servers[0].unit(write=False) as unit:
+        shipment = unit.find_shipment("q", "c", 1)
+        assert shipment is not None
+        assert shipment.state.value == how
+        assert unit.count("q", NOW, 100).ready == (0 if how == "settled" else 20)
+
+
+def test_a_purge_and_a_settlement_share_the_messages(servers: list[Store]) -> None:
+    ship(servers)
+    turns = iter([True, False])
+
+    def end(unit: Unit) -> int:
+        if next(turns, False):
+            return unit.purge("q", NOW, 10, unit.last_seq())
+        return unit.settle_shipment("q", "c", 1, NOW, 100)
+
+    while sum(all_at_once(servers[:2], end)):
+        pass
+    with servers[0].unit(write=False) as unit:
+        assert unit.count("q", NOW, 100).total == 0
+        assert len({row.id for row in unit.ledger(0, 100)}) == len(unit.ledger(0, 100)) == 20
+
+
+def test_a_shipment_is_lost_once(servers: list[Store]) -> None:
+    ship(servers)
+    while sum(all_at_once(servers, lambda unit: unit.sweep(NOW + 60_001, 7, 0))):
+        pass
+    with servers[0].unit() as unit:
+        messages = unit.claim("q", 100, NOW, 1_000).messages
+    assert [message.receives for message in messages] == [2] * 20
+
+
+def test_an_export_is_the_same_for_all(servers: list[Store]) -> None:
+    ship(servers)
+    with servers[0].unit() as unit:
+        unit.settle_shipment("q", "c", 1, NOW, 100)
+    first, *others = all_at_once(servers, lambda unit: unit.claim_export("c", 1, 15, NOW))
+    assert first is not None
+    assert first.rows == 15
+    assert others == [first] * (SERVERS - 1)
+
+
+def test_a_send_with_a_key_is_stored_once(servers: list[Store]) -> None:
+    for key in range(5):
+        answers = all_at_once(
+            servers, lambda unit, key=key: unit.send_once("q", f"{key}", b"d", [Draft(b"a"), Draft(b"b")], NOW)
+        )
+        assert sorted(answer.repeated for answer in answers) == [False] + [True] * (SERVERS - 1)
+        assert {(answer.count, answer.stored) for answer in answers} == {(2, 2)}
+    with servers[0].unit(write=False) as unit:
+        assert unit.count("q", NOW, 100).total == 10
+
+
+def test_no_export_passes_over_rows_of_a_unit_that_is_still_open(servers: list[Store]) -> None:
+    """A unit that began earlier may have lower numbers in the ledger, and commit them later."""
+    ship(servers)
+
+    def export() -> Export | None:
+        with servers[1].unit() as unit:
+            return unit.claim_export("x", 1, 100, NOW)
+
+    with ThreadPoolExecutor(1) as pool:
+        with servers[0].unit() as unit:
+            unit.settle_shipment("q", "c", 1, NOW, 7)
+            waiting = pool.submit(export)
+            assert not wait([waiting], 0.3).done
+        made = waiting.result(60)
+    assert made is not None
+    assert made.rows == 7
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres", "mariadb"])
+def test_a_store_of_the_first_schema_gets_the_tables_of_the_others(
+    database: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/old.db" if database == "sqlite" else request.getfixturevalue(f"{database}_url")
+    scripts = migrations.scripts
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "scripts", lambda dialect: scripts(dialect)[:1])
+        with closing(open_store(url)) as store:
+            verbs = Verbs(store)
+            verbs.create()
+            verbs.send(b"old")
+    with closing(open_store(url)) as store:
+        verbs = Verbs(store)
+        verbs.ship()
+        assert verbs.shipped() == [b"old"]
+        assert verbs.settle_shipment() == 1
+        assert verbs.claim_export() is not None
+        assert not verbs.send_once("k", b"new").repeated

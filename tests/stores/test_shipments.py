@@ -1,0 +1,394 @@
+"""Shipments: claimed together for one consumer, and re-readable. Nobody else touches their messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock import limits
+from penstock.errors import QueueNotFound, ShipmentConflict, ShipmentEnded, ShipmentNotFound
+from penstock.model import Dedup, Draft, Outcome, PeekAfter, Receipt, Redrive, ShipmentState
+from penstock.stores import Store
+from tests.stores.conftest import Verbs
+
+GATHERING, OPEN = ShipmentState.GATHERING, ShipmentState.OPEN
+
+
+class TestClaiming:
+    def test_takes_what_is_ready_oldest_first_up_to_the_limit(self, three: Verbs) -> None:
+        shipment = three.ship(limit=2)
+        assert (shipment.queue, shipment.consumer, shipment.number) == ("q", "c", 1)
+        assert (shipment.state, shipment.messages, shipment.bytes) == (OPEN, 2, 3)
+        assert (shipment.claimed_at, shipment.until, shipment.ended_at) == (three.now, three.now + 60_000, None)
+        assert three.shipped() == [b"a", b"bb"]
+        assert three.bodies() == [b"ccc"]
+
+    def test_counts_as_a_delivery(self, three: Verbs) -> None:
+        three.claim(1, hold_ms=0)
+        claims = {message.body: message.claim for message in three.peek()}
+        three.now += 5
+        three.ship()
+        read = three.read_shipment()
+        assert [(message.body, message.receives) for message in read] == [(b"a", 2), (b"bb", 1), (b"ccc", 1)]
+        assert all(message.claim == claims[message.body] + 1 for message in read)
+        assert three.count().claimed == 3
+        three.settle_shipment()
+        first, *others = three.ledger()
+        assert (first.first_claimed_at, first.last_claimed_at) == (three.now - 5, three.now)
+        assert {row.first_claimed_at for row in others} == {three.now}
+
+    def test_again_gives_the_same_messages(self, three: Verbs) -> None:
+        first = three.ship(limit=2)
+        assert three.claim_shipment(limit=100) == first
+        assert three.shipped() == [b"a", b"bb"]
+        assert three.count().ready == 1
+
+    def test_again_is_a_sign_of_life(self, three: Verbs) -> None:
+        three.ship()
+        three.now += 50_000
+        again = three.claim_shipment()
+        assert again is not None
+        assert again.until == three.now + 60_000
+        shorter = three.claim_shipment(hold_ms=1_000)
+        assert shorter is not None
+        assert shorter.until == three.now + 60_000
+
+    def test_nothing_ready_makes_nothing(self, verbs: Verbs) -> None:
+        verbs.create()
+        assert verbs.claim_shipment() is None
+        assert verbs.find_shipment() is None
+        assert verbs.list_shipments() == []
+
+    def test_goes_on_over_several_units(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "CLAIM_ROWS", 4)
+        verbs.create()
+        bodies = [b"%d" % number for number in range(10)]
+        verbs.send(*bodies)
+        sizes = []
+        while True:
+            shipment = verbs.claim_shipment(limit=9)
+            assert shipment is not None
+            sizes.append((shipment.state, shipment.messages, shipment.bytes))
+            if shipment.state is OPEN:
+                break
+        assert sizes == [(GATHERING, 4, 4), (GATHERING, 8, 8), (OPEN, 9, 9)]
+        assert verbs.shipped() == bodies[:9]
+
+    def test_that_has_not_come_to_its_end_cannot_be_read_or_settled(
+        self, three: Verbs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "CLAIM_ROWS", 2)
+        shipment = three.claim_shipment()
+        assert shipment is not None
+        assert shipment.state is GATHERING
+        with pytest.raises(ShipmentConflict):
+            three.read_shipment()
+        with pytest.raises(ShipmentConflict):
+            three.settle_shipment()
+        assert three.beat_shipment(hold_ms=7).until == three.now + 7
+        assert three.release_shipment() == 2
+        assert three.bodies() == [b"a", b"bb", b"ccc"]
+
+    def test_ends_where_the_queue_ends(self, three: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "CLAIM_ROWS", 3)
+        shipment = three.claim_shipment()
+        assert shipment is not None
+        assert shipment.state is GATHERING
+        shipment = three.claim_shipment()
+        assert shipment is not None
+        assert (shipment.state, shipment.messages) == (OPEN, 3)
+
+    def test_keeps_the_order_when_an_older_message_comes_later(
+        self, three: Verbs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        [oldest] = three.claim(1)
+        monkeypatch.setattr(limits, "CLAIM_ROWS", 1)
+        three.claim_shipment()
+        three.release(oldest)
+        three.ship()
+        assert three.shipped() == [b"a", b"bb", b"ccc"]
+
+    def test_finishes_what_has_expired_or_failed(self, verbs: Verbs) -> None:
+        verbs.create(retention_ms=1_000)
+        verbs.send(b"old")
+        verbs.now += 500
+        verbs.send(Draft(b"late", deadline_at=verbs.now + 400), b"new")
+        verbs.now += 500
+        shipment = verbs.ship()
+        assert shipment.messages == 1
+        assert verbs.shipped() == [b"new"]
+        assert verbs.outcomes() == [Outcome.EXPIRED, Outcome.FAILED]
+
+    def test_of_nothing_but_expired_messages_makes_nothing(self, verbs: Verbs) -> None:
+        verbs.create(retention_ms=1_000)
+        verbs.send(b"1", b"2")
+        verbs.now += 1_000
+        assert verbs.claim_shipment() is None
+        assert verbs.outcomes() == [Outcome.EXPIRED] * 2
+
+    def test_passes_over_a_great_many_expired_messages(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "CLAIM_ROUNDS", 1)
+        monkeypatch.setattr(limits, "STEP_ROWS", 2)
+        monkeypatch.setattr(limits, "CLAIM_ROWS", 2)
+        verbs.create(retention_ms=1_000)
+        verbs.send(*[b"old"] * 20)
+        verbs.now += 1_000
+        assert _claimed(verbs) is None
+        verbs.send(*[b"old"] * 20)
+        verbs.now += 1_000
+        verbs.send(b"new")
+        assert _claimed(verbs) is not None
+        assert verbs.shipped() == [b"new"]
+
+    @pytest.mark.needs("redrive")
+    def test_moves_dead_letters(self, verbs: Verbs) -> None:
+        verbs.create("dead")
+        verbs.create(redrive=Redrive(1, "dead"))
+        verbs.send(b"bad")
+        verbs.claim(1, hold_ms=0)
+        verbs.send(b"good")
+        verbs.ship()
+        assert verbs.shipped() == [b"good"]
+        assert verbs.seen("dead") == [b"bad"]
+
+    @pytest.mark.needs("dedup")
+    def test_collapses_twins(self, verbs: Verbs) -> None:
+        verbs.create(dedup=Dedup.CLAIM)
+        verbs.send(b"a", b"b", b"a", b"a")
+        assert verbs.ship().messages == 2
+        assert verbs.shipped() == [b"a", b"b"]
+        assert verbs.outcomes() == [Outcome.COLLAPSED] * 2
+
+    def test_takes_delayed_messages_that_are_due(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.send(Draft(b"later", delay_ms=1_000), b"now")
+        verbs.now += 1_000
+        verbs.ship()
+        assert verbs.shipped() == [b"later", b"now"]
+
+    def test_in_a_queue_that_is_not_there(self, verbs: Verbs) -> None:
+        verbs.create()
+        for act in (
+            lambda: verbs.claim_shipment(queue="no"),
+            lambda: verbs.find_shipment(queue="no"),
+            lambda: verbs.list_shipments(queue="no"),
+            lambda: verbs.read_shipment(queue="no"),
+            lambda: verbs.settle_shipment(queue="no"),
+            lambda: verbs.release_shipment(queue="no"),
+            lambda: verbs.beat_shipment(queue="no"),
+        ):
+            with pytest.raises(QueueNotFound):
+                act()
+
+
+def _claimed(verbs: Verbs) -> object:
+    shipment = verbs.claim_shipment()
+    while shipment is not None and shipment.state is GATHERING:
+        shipment = verbs.claim_shipment()
+    return shipment
+
+
+class TestNumbers:
+    def test_begin_with_one(self, three: Verbs) -> None:
+        with pytest.raises(ShipmentConflict) as refusal:
+            three.claim_shipment(2)
+        assert refusal.value.expected == 1
+        assert three.count().ready == 3
+
+    def test_go_on_after_the_last_has_ended(self, three: Verbs) -> None:
+        three.ship(1, limit=1)
+        with pytest.raises(ShipmentConflict) as refusal:
+            three.claim_shipment(2)
+        assert refusal.value.expected == 1
+        three.settle_shipment(1)
+        with pytest.raises(ShipmentConflict) as refusal:
+            three.claim_shipment(3)
+        assert refusal.value.expected == 2
+        three.ship(2)
+        assert three.shipped(2) == [b"bb", b"ccc"]
+
+    def test_that_have_ended_say_how(self, three: Verbs) -> None:
+        three.ship(1, limit=1)
+        three.settle_shipment(1)
+        three.ship(2, limit=1)
+        three.release_shipment(2)
+        for number, how in ((1, "settled"), (2, "released")):
+            with pytest.raises(ShipmentEnded) as refusal:
+                three.claim_shipment(number)
+            assert refusal.value.how == how
+        assert three.count().ready == 2
+
+    def test_are_each_consumers_own(self, three: Verbs) -> None:
+        three.ship(1, limit=1, consumer="x")
+        three.ship(1, limit=1, consumer="y")
+        assert (three.shipped(consumer="x"), three.shipped(consumer="y")) == ([b"a"], [b"bb"])
+        three.settle_shipment(consumer="x")
+        assert three.shipped(consumer="y") == [b"bb"]
+
+    def test_are_each_queues_own(self, three: Verbs) -> None:
+        three.create("p")
+        three.send(b"p", to="p")
+        three.ship(1)
+        three.ship(1, queue="p")
+        assert [message.body for message in three.read_shipment(queue="p")] == [b"p"]
+        assert three.shipped() == [b"a", b"bb", b"ccc"]
+
+    def test_a_deleted_queues_are_gone_with_it(self, three: Verbs) -> None:
+        three.ship(1, limit=2)
+        three.delete()
+        three.create()
+        three.send(b"new")
+        assert three.list_shipments() == []
+        three.ship(1)
+        assert three.shipped() == [b"new"]
+        three.now += limits.SHIPMENT_REMEMBERED_MS + 100_000
+        while three.sweep():
+            pass
+        assert three.find_shipment() is not None
+
+
+class TestLooking:
+    def test_finds_and_lists(self, three: Verbs) -> None:
+        first = three.ship(1, limit=1, consumer="b")
+        three.settle_shipment(consumer="b")
+        second = three.ship(2, limit=1, consumer="b")
+        other = three.ship(1, limit=1, consumer="a")
+        settled = three.find_shipment(1, "b")
+        assert settled is not None
+        assert (settled.state, settled.ended_at, settled.messages) == (ShipmentState.SETTLED, three.now, first.messages)
+        assert three.list_shipments() == [other, settled, second]
+        assert three.list_shipments("b") == [settled, second]
+        assert three.list_shipments("b", after=1) == [second]
+        assert three.list_shipments(limit=1) == [other]
+        assert three.list_shipments("nobody") == []
+        assert three.find_shipment(3, "b") is None
+
+    def test_a_number_that_never_was(self, three: Verbs) -> None:
+        for act in (three.read_shipment, three.settle_shipment, three.release_shipment, three.beat_shipment):
+            with pytest.raises(ShipmentNotFound):
+                act()
+
+
+class TestReading:
+    def test_any_part_any_number_of_times(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.create("other")
+        for number in range(30):
+            verbs.send(b"%d" % number)
+            if number % 3:
+                verbs.send(b"gap", to="other")
+        verbs.ship()
+        assert verbs.shipped() == verbs.shipped() == [b"%d" % number for number in range(30)]
+        for start in range(31):
+            read = verbs.read_shipment(start=start, limit=4)
+            assert [message.body for message in read] == [b"%d" % n for n in range(start, min(start + 4, 30))]
+        assert verbs.read_shipment(start=1_000) == []
+
+    def test_gives_whole_messages(self, verbs: Verbs) -> None:
+        verbs.create()
+        [sent] = verbs.send(Draft(b"x", "text/plain", {"k": "v"}))
+        verbs.ship()
+        [message] = verbs.read_shipment()
+        assert (message.id, message.queue, message.body, message.content_type) == (sent.id, "q", b"x", "text/plain")
+        assert (message.attributes, message.sent_at, message.receives) == ({"k": "v"}, verbs.now, 1)
+        assert message.ready_at == limits.SHIPPED
+
+    def test_stops_early_for_large_bodies(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limits, "CLAIM_BYTES", 10)
+        verbs.create()
+        verbs.send(b"x" * 6, b"y" * 4, b"z", b"w" * 100, b"v")
+        assert verbs.ship().messages == 5
+        pages = []
+        start = 0
+        while page := verbs.read_shipment(start=start):
+            pages.append([len(message.body) for message in page])
+            start += len(page)
+        assert pages == [[6, 4], [1, 100], [1]]
+
+    def test_does_not_work_any_more_after_a_purge(self, three: Verbs) -> None:
+        three.ship()
+        three.purge(limit=2)
+        with pytest.raises(ShipmentEnded) as refusal:
+            three.read_shipment()
+        assert refusal.value.how == "purged"
+        with pytest.raises(ShipmentEnded):
+            three.read_shipment(start=1, limit=1)
+        assert [message.body for message in three.read_shipment(start=2)] == [b"ccc"]
+
+    @pytest.mark.parametrize("how", ["settled", "released"])
+    def test_does_not_work_any_more_after_the_end(self, three: Verbs, how: str) -> None:
+        three.ship()
+        three.settle_shipment() if how == "settled" else three.release_shipment()
+        with pytest.raises(ShipmentEnded) as refusal:
+            three.read_shipment()
+        assert refusal.value.how == how
+
+
+class TestFencing:
+    def test_no_receipt_matches(self, three: Verbs) -> None:
+        held = three.claim(1, hold_ms=10)
+        three.now += 10
+        three.ship()
+        inside = three.read_shipment()
+        receipts = [*held, *inside, *[Receipt(message.id) for message in inside]]
+        assert three.ack(*receipts) == [False] * 7
+        assert three.renew(*receipts, until=three.now + 5, shorten=True) == [False] * 7
+        assert three.release(*receipts) == [False] * 7
+        assert three.locate(*receipts) == [None] * 7
+        assert three.shipped() == [b"a", b"bb", b"ccc"]
+
+    def test_receipts_match_again_after_a_release(self, three: Verbs) -> None:
+        three.ship()
+        message = three.read_shipment()[0]
+        three.release_shipment()
+        assert three.ack(Receipt(message.id)) == [True]
+
+    def test_a_release_of_everything_leaves_them_alone(self, three: Verbs) -> None:
+        three.claim(1)
+        three.ship()
+        assert three.release_all() == 1
+        assert three.bodies() == [b"a"]
+
+    def test_moves_and_claims_pass_over_them(self, three: Verbs) -> None:
+        three.create("p")
+        three.ship(limit=2)
+        three.now += limits.DURATION_MS
+        assert three.move("q", "p") == 1
+        assert three.bodies() == []
+        assert three.shipped() == [b"a", b"bb"]
+
+    def test_a_peek_shows_them_and_they_never_come_due(self, three: Verbs) -> None:
+        three.ship(limit=2)
+        assert three.next_due() is None
+        assert three.seen() == [b"ccc", b"a", b"bb"]
+        last = three.peek()[1]
+        assert [message.body for message in three.peek(after=PeekAfter(last.ready_at, last.seq))] == [b"bb"]
+        assert (three.count().claimed, three.count().ready) == (2, 1)
+
+    def test_a_deleted_queues_messages_are_purged(self, three: Verbs) -> None:
+        three.ship()
+        three.delete()
+        while three.sweep():
+            pass
+        assert three.outcomes() == [Outcome.PURGED] * 3
+
+    def test_retention_does_not_end_them(self, verbs: Verbs) -> None:
+        verbs.create(retention_ms=1_000)
+        verbs.send(b"a")
+        verbs.ship()
+        verbs.now += 5_000
+        verbs.sweep()
+        assert verbs.shipped() == [b"a"]
+        verbs.settle_shipment()
+        assert verbs.outcomes() == [Outcome.PROCESSED]
+
+
+def test_a_lost_unit_leaves_no_shipment(three: Verbs, store: Store) -> None:
+    def lose() -> None:
+        with store.unit() as unit:
+            unit.claim_shipment("q", "c", 1, 2, three.now, 1_000)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        lose()
+    assert three.find_shipment() is None
+    assert three.count().ready == 3
