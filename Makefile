@@ -4,12 +4,19 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n auto
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run test setup check bench format requirements clean
+.PHONY: run test setup spark demo check bench format requirements clean
 
 run: setup
 	.venv/bin/penstock serve
 
 setup: .venv/.ready
+
+# The data pipeline beside the server: Spark is half a gigabyte, and the server never needs it.
+spark: .venv/.spark
+
+# A day of orders through queues, lake and report, in a folder of its own.
+demo: spark
+	.venv/bin/penstock pipeline demo
 
 test: .venv-dev/.ready .venv/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
@@ -37,6 +44,10 @@ format: .venv-dev/.ready
 	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+.venv/.spark: requirements/spark.txt .venv/.ready
+	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
 .venv-dev/.ready: requirements/dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv-dev
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
@@ -52,6 +63,7 @@ format: .venv-dev/.ready
 # Needs `uv`; only for whoever changes a dependency.
 requirements:
 	$(COMPILE) --upgrade requirements/server.in -o requirements/server.txt
+	$(COMPILE) --upgrade requirements/spark.in -o requirements/spark.txt
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) --upgrade requirements/peers.in -o requirements/peers.txt
 

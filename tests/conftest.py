@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
 pytest_plugins = ["tests.databases"]
+
+
+class Scheduling(LoadScopeScheduling):
+    """Tests go to whichever worker is free, but those of Spark to one: each session takes seconds to start, and half
+    the machine while it runs."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if not nodeid.startswith("tests/spark/"):
+            return nodeid
+        return nodeid.partition("::")[0] if nodeid.startswith("tests/spark/cluster/") else "tests/spark"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
+    return Scheduling(config, log)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -20,10 +21,11 @@ from penstock.clock import system_clock
 from penstock.edge.router import Route
 from penstock.faces import guard
 from penstock.faces.permission import Permission
-from penstock.model import Dedup, Draft, Key, Settings
+from penstock.model import Dedup, Draft, Key, Settings, ShipmentState
 from penstock.server.config import Config
 from penstock.server.faces import FACES
 from penstock.stores import Store, open_store
+from penstock.stores.protocol import Unit
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
@@ -65,6 +67,19 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "POST /v1/queues/{queue}/renew": on_queue("poll"),
     "POST /v1/queues/{queue}/release": on_queue("poll"),
     "POST /v1/queues/{queue}/purge": on_queue("poll"),
+    "GET /v1/queues/{queue}/shipments": on_queue("poll"),
+    "PUT /v1/queues/{queue}/shipments/{consumer}/{number}": on_queue("poll"),
+    "GET /v1/queues/{queue}/shipments/{consumer}/{number}": on_queue("poll"),
+    "GET /v1/queues/{queue}/shipments/{consumer}/{number}/messages": on_queue("poll"),
+    "POST /v1/queues/{queue}/shipments/{consumer}/{number}/settle": on_queue("poll"),
+    "POST /v1/queues/{queue}/shipments/{consumer}/{number}/release": on_queue("poll"),
+    "POST /v1/queues/{queue}/shipments/{consumer}/{number}/heartbeat": on_queue("poll"),
+    "GET /v1/ledger": on_all("poll"),
+    "GET /v1/ledger/exports": on_all("poll"),
+    "PUT /v1/ledger/exports/{consumer}/{number}": on_all("poll"),
+    "GET /v1/ledger/exports/{consumer}/{number}": on_all("poll"),
+    "GET /v1/ledger/exports/{consumer}/{number}/rows": on_all("poll"),
+    "POST /v1/ledger/exports/{consumer}/{number}/settle": on_all("poll"),
     "GET /v1/keys": on_all("admin"),
     "POST /v1/keys": on_all("admin"),
     "DELETE /v1/keys/{name}": on_all("admin"),
@@ -142,6 +157,15 @@ def may(kind: str, needed: tuple[tuple[str, str], ...], queue: str) -> bool:
     return kind not in UNKNOWN and all(permits(action, about.replace(HERE, queue)) for action, about in needed)
 
 
+class Prepared(NamedTuple):
+    """What requests name: a message, a move that has ended, and the numbers of an open shipment and export."""
+
+    message: str
+    move: str = "x"
+    shipment: int = 1
+    export: int = 1
+
+
 @dataclass(frozen=True)
 class Asked:
     """A request that would succeed with a key that permits it."""
@@ -163,8 +187,8 @@ class World:
                 unit.create_key(Key(kind.replace(" ", "-"), digest, rules, 0))
             unit.revoke_key("revoked", 1)
 
-    def prepare(self, queue: str) -> tuple[str, str]:
-        """The queue is there, with one message and one move that has ended. The ids of the two."""
+    def prepare(self, queue: str) -> Prepared:
+        """The queue is there, with one message and another one in a shipment."""
         now = system_clock()
         while self.moving():
             threading.Event().wait(0.002)
@@ -173,12 +197,38 @@ class World:
                 settings = Settings(dedup=Dedup.CLAIM if name.startswith("dedupq/") else Dedup.OFF)
                 if unit.find_queue(name) is None:
                     unit.create_queue(name, settings, now)
+            unit.send(queue, [Draft(b"to be exported")], now)
             unit.purge(queue, now, 1_000, unit.last_seq())
+            shipment, export = self.shipment(unit, queue, now), self.export(unit, now)
             [sent] = unit.send(queue, [Draft(b"1", "application/json")], now)
             reference = f"move-{unit.last_seq()}"
             unit.start_move(reference, f"{queue}-none", TO, now)
             unit.step_move(reference, now, 1)
-        return sent.id, reference
+            while unit.sweep(now, 1_000, 0):  # else the server does, at any moment
+                pass
+        return Prepared(sent.id, reference, shipment, export)
+
+    @staticmethod
+    def shipment(unit: Unit, queue: str, now: int) -> int:
+        last = unit.list_shipments(queue, "lake", 0, 1_000)[-1:]
+        for one in last:
+            if one.state is ShipmentState.OPEN:
+                while unit.release_shipment(queue, "lake", one.number, now, 1_000):
+                    pass
+        number = last[0].number + 1 if last else 1
+        unit.purge(queue, now, 1_000, unit.last_seq())
+        unit.send(queue, [Draft(b"shipped")], now)
+        assert unit.claim_shipment(queue, "lake", number, 1, now, 60_000)
+        return number
+
+    @staticmethod
+    def export(unit: Unit, now: int) -> int:
+        last = unit.list_exports("lake", 0, 1_000)[-1:]
+        for one in last:
+            unit.settle_export("lake", one.number, now)
+        number = last[0].number + 1 if last else 1
+        assert unit.claim_export("lake", number, 1_000, now)
+        return number
 
     def moving(self) -> list[str]:
         """A move that was allowed goes on in the background."""
@@ -189,14 +239,19 @@ class World:
         with self.store.unit(write=False) as unit:
             queues = unit.list_queues(0, 1_000).queues
             counts = [(unit.tally(queue.name), unit.peek(queue.name, 1_000)) for queue in queues]
-            return [queues, counts, unit.list_keys(), unit.unfinished_moves(), unit.ledger(0, 10_000)]
+            shipments = [unit.list_shipments(queue.name, None, 0, 1_000) for queue in queues]
+            kept = [shipments, unit.list_exports(None, 0, 1_000), unit.ledger(0, 10_000)]
+            return [queues, counts, unit.list_keys(), unit.unfinished_moves(), kept]
 
 
-def asked(route: Route, queue: str, message: str, reference: str) -> Asked:
+def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
+    message = prepared.message
     path = route.pattern
     if "/v1/keys/{name}" in path:
         path = "/v1/keys/revoked"  # revoking it once more changes nothing
-    replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{reference}": reference}
+    replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{reference}": prepared.move}
+    number = prepared.export if path.startswith("/v1/ledger/") else prepared.shipment
+    replaced |= {"{consumer}": "lake", "{number}": str(number)}
     for parameter, value in replaced.items():
         path = path.replace(parameter, value)
     if path.endswith("/_move"):
@@ -209,7 +264,7 @@ def asked(route: Route, queue: str, message: str, reference: str) -> Asked:
         "/messages": lambda: {"messages": [{"body": "x"}]},
     }
     body = next((make() for end, make in bodies.items() if path.endswith(end)), None)
-    if path.endswith(("/ack", "/renew", "/release")):
+    if path.endswith(("/ack", "/renew", "/release")) and "/shipments/" not in path:
         body = {"receipts": [message]} if path.startswith("/v1/") else [message]
         if path.startswith("/v1/") and path.endswith("/renew"):
             body = {"receipts": [message], "hold_ms": 1}
@@ -269,7 +324,7 @@ def test_who_may_do_what(tmp_path: Path, face: str) -> None:
             before = world.snapshot()
             allowed = [kind for kind in ("none", "unknown", *KEYS) if may(kind, needed, queue)]
             refused = [kind for kind in ("none", "unknown", *KEYS) if kind not in allowed]
-            request = asked(route, queue, *prepared)
+            request = asked(route, queue, prepared)
             for kind in refused:
                 secret = world.secrets.get(kind)
                 check_refusal(send(talk, request, secret), face, kind)
@@ -277,7 +332,7 @@ def test_who_may_do_what(tmp_path: Path, face: str) -> None:
                     assert send(talk, request, secret, "HEAD").status in (401, 403), (name_of(route), kind)
             assert world.snapshot() == before, f"{name_of(route)} was refused and has changed something"
             for kind in allowed:
-                request = asked(route, queue, *world.prepare(name))
+                request = asked(route, queue, world.prepare(name))
                 reply = send(talk, request, world.secrets.get(kind))
                 # A queue that is to be made is there already: 409 comes from behind the gate.
                 assert reply.status < 300 or reply.status == 409, (name_of(route), kind, reply.status, reply.body)
@@ -291,8 +346,8 @@ def test_all_faces_on_one_port_refuse_in_their_own_manner(tmp_path: Path) -> Non
     with running(tmp_path, ",".join(FACES)) as (world, talk):
         for face, route in routes():
             if NEEDS[name_of(route)]:
-                message, reference = world.prepare(in_the_store(route, "own-q"))
-                check_refusal(send(talk, asked(route, "own-q", message, reference), None), face, "none")
+                prepared = world.prepare(in_the_store(route, "own-q"))
+                check_refusal(send(talk, asked(route, "own-q", prepared), None), face, "none")
 
 
 def test_without_any_key_every_route_is_open(tmp_path: Path) -> None:
@@ -300,7 +355,7 @@ def test_without_any_key_every_route_is_open(tmp_path: Path) -> None:
     try:
         with server.talk() as talk:
             for _, route in routes():
-                request = asked(route, "own-q", "0" * 36, "x")
+                request = asked(route, "own-q", Prepared("0" * 36))
                 assert send(talk, request, None).status not in (401, 403), name_of(route)
     finally:
         server.stop()

@@ -19,11 +19,11 @@ from typing import TypeVar
 
 from penstock import limits
 from penstock.broker.moves import Moves
-from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, Steps, Work, serve
+from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, SendOnce, Steps, Work, serve
 from penstock.broker.waiters import Waiters
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable, TryAgain
-from penstock.model import Draft, Message, Move, Receipt, Sent, Settings
+from penstock.model import Draft, Message, Move, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import EVERYWHERE, Store, Unit
 
@@ -72,6 +72,11 @@ class Broker:
         self._submit(operation)
         return operation
 
+    def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
+        operation = SendOnce(queue, drafts, key, digest)
+        self._submit(operation)
+        return operation
+
     def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
         """Up to `limit` messages; none only when `wait_ms` have passed and there was none."""
         wait_until = self._loop.time() + wait_ms / 1000 if wait_ms else 0.0
@@ -103,7 +108,8 @@ class Broker:
         return self._moves.start(source, target, create_as)
 
     def work(self, function: Callable[[Unit, int], T], writes: bool = True) -> Pending[T]:
-        """Run a short function inside a unit; it is told the time."""
+        """Run a short function inside a unit; it is told the time. Where it returns AGAIN, it is run again in
+        another unit: long work gives way to others after each step."""
         operation = Work(function, writes)
         self._submit(operation)
         return operation

@@ -20,6 +20,8 @@ from penstock.stores.ensuring import ensure_queue
 from penstock.stores.protocol import Unit
 
 UNSERVED = object()
+# What a piece of work returns that wants to go on in another unit.
+AGAIN: Any = UNSERVED
 
 
 class Operation(Pending[Any]):
@@ -60,6 +62,17 @@ class Send(Operation):
         self.create_as = create_as
         self.queue = queue
         self.drafts = drafts
+
+
+class SendOnce(Send):
+    """A send that is known again by its key; `digest` stands for its content."""
+
+    __slots__ = ("digest", "key")
+
+    def __init__(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> None:
+        super().__init__(queue, drafts, None)
+        self.key = key
+        self.digest = digest
 
 
 class Claim(Operation):
@@ -161,6 +174,17 @@ def _serve_work(unit: Unit, operation: Work, now: int) -> None:
 
 
 def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
+    together: list[Send] = []
+    for send in group:
+        if isinstance(send, SendOnce):
+            _serve_once(unit, send, now)
+        else:
+            together.append(send)
+    if together:
+        _serve_together(unit, queue, together, now)
+
+
+def _serve_together(unit: Unit, queue: str, group: list[Send], now: int) -> None:
     drafts = [draft for send in group for draft in send.drafts]
     try:
         settings = next((send.create_as for send in group if send.create_as is not None), None)
@@ -176,6 +200,13 @@ def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
         end = start + len(send.drafts)
         send.result = sent[start:end]
         start = end
+
+
+def _serve_once(unit: Unit, send: SendOnce, now: int) -> None:
+    try:
+        send.result = unit.send_once(send.queue, send.key, send.digest, send.drafts, now)
+    except CallerError as error:
+        send.fail(error)
 
 
 def _serve_acks(unit: Unit, acks: list[Ack], now: int) -> None:

@@ -12,12 +12,17 @@ import msgspec
 from penstock.edge.message import Handler, Request, Response
 from penstock.errors import (
     CallerError,
+    FeatureMissing,
     KeyExists,
     KeyNotFound,
     NotPermitted,
     PenstockError,
     QueueExists,
     QueueNotFound,
+    SendConflict,
+    ShipmentConflict,
+    ShipmentEnded,
+    ShipmentNotFound,
     TooLarge,
     TryAgain,
 )
@@ -36,10 +41,14 @@ def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> 
 def error_response(error: Exception) -> Response:
     """The JSON answer to an error, in the table most faces share."""
     match error:
-        case QueueNotFound() | KeyNotFound():
+        case QueueNotFound() | KeyNotFound() | ShipmentNotFound():
             status = 404
-        case QueueExists() | KeyExists():
+        case QueueExists() | KeyExists() | SendConflict():
             status = 409
+        case ShipmentConflict():
+            return json_response(409, {"error": str(error), "expected": error.expected})
+        case ShipmentEnded():
+            return json_response(410, {"error": str(error), "how": error.how})
         case NotPermitted():
             status = 403
         case TooLarge():
@@ -49,6 +58,8 @@ def error_response(error: Exception) -> Response:
         case TryAgain():
             retry_after = (b"Retry-After", b"%d" % error.retry_after_s)
             return json_response(503, {"error": str(error)}, retry_after)
+        case FeatureMissing():
+            status = 501
         case _:
             log.error("a request failed", exc_info=error)
             return json_response(500, {"error": "the server hit an unexpected error; its log says more"})

@@ -231,7 +231,7 @@ def test_peek_shows_ten_unless_told(native: Native) -> None:
     "query",
     [
         "limit=0",
-        "limit=1001",
+        "limit=10001",
         "limit=x",
         "after=",
         "after=1",

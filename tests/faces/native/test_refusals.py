@@ -42,7 +42,7 @@ BAD: list[tuple[str, Any]] = [
     ("messages", {"messages": [{"body": "x"}], "unknown": 1}),
     ("messages", {"messages": [{"body": "good"}, {"body": 1}]}),
     ("claim", {"limit": 0}),
-    ("claim", {"limit": limits.CLAIM_LIMIT + 1}),
+    ("claim", {"limit": limits.BULK_LIMIT + 1}),
     ("claim", {"limit": -1}),
     ("claim", {"limit": "1"}),
     ("claim", {"limit": 1.0}),

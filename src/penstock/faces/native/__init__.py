@@ -1,13 +1,24 @@
-"""The native API under `/v1`: the core's own verbs and words, in JSON. The client and the command line speak it."""
+"""The native API under `/v1`: the core's own verbs and words, in JSON, and in bulk in Arrow.
+
+The client, the command line and the data pipeline speak it.
+"""
 
 from __future__ import annotations
 
 from penstock.broker import Broker
 from penstock.edge.router import Route
 from penstock.faces.native.keys import key_routes
+from penstock.faces.native.ledger import ledger_routes
 from penstock.faces.native.messages import message_routes
 from penstock.faces.native.queues import queue_routes
+from penstock.faces.native.shipments import shipment_routes
 
 
 def native_routes(broker: Broker) -> list[Route]:
-    return [*queue_routes(broker), *message_routes(broker), *key_routes(broker)]
+    return [
+        *queue_routes(broker),
+        *message_routes(broker),
+        *shipment_routes(broker),
+        *ledger_routes(broker),
+        *key_routes(broker),
+    ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
+from hashlib import blake2b
 
 from msgspec import Struct
 
@@ -12,29 +12,19 @@ from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import InvalidRequest, TooLarge
-from penstock.faces.answers import encode_json, json_response
+from penstock.errors import InvalidRequest
+from penstock.faces.answers import json_response
+from penstock.faces.native.arrow import AFTER, is_arrow, messages_response, read_columns, wants_arrow
+from penstock.faces.native.drafts import is_bulk, read_drafts
 from penstock.faces.native.requests import answered, decoder, query_number, within
 from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission
-from penstock.model import Draft, Message, PeekAfter, Receipt, Sent
+from penstock.model import Message, PeekAfter, Receipt, Sent, SentOnce
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
 
 _SMALL = BodyRule(1024 * 1024)
 _BULK = BodyRule(16 * 1024 * 1024)
-
-
-class SendMessage(Struct, forbid_unknown_fields=True):
-    body: str | None = None
-    body_base64: str | None = None
-    content_type: str | None = None
-    attributes: dict[str, str] | None = None
-    delay_ms: int | None = None
-
-
-class SendRequest(Struct, forbid_unknown_fields=True):
-    messages: list[SendMessage]
 
 
 class ClaimRequest(Struct, forbid_unknown_fields=True):
@@ -52,7 +42,6 @@ class RenewRequest(Struct, forbid_unknown_fields=True):
     hold_ms: int
 
 
-_read_send = decoder(SendRequest)
 _read_claim = decoder(ClaimRequest)
 _read_receipts = decoder(ReceiptsRequest)
 _read_renew = decoder(RenewRequest)
@@ -79,23 +68,25 @@ class _Messages:
 
     def send(self, request: Request) -> Pending[Response]:
         [queue] = request.params
-        messages = _read_send(request.body).messages
-        within("the number of messages", len(messages), 1, limits.SEND_LIMIT)
-        drafts = [_draft(message) for message in messages]
-        return self._broker.send(queue, drafts).then(_sent)
+        key = request.headers.get(b"idempotency-key")
+        drafts = read_drafts(request)
+        if key is not None:
+            return self._broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).then(_sent_once)
+        return self._broker.send(queue, drafts).then(_counted if is_bulk(request) else _sent)
 
     def claim(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         asked = _read_claim(request.body)
-        limit = within("limit", asked.limit, 1, limits.CLAIM_LIMIT)
+        limit = within("limit", asked.limit, 1, limits.BULK_LIMIT)
         wait_ms = within("wait_ms", asked.wait_ms, 0, limits.WAIT_MS)
         if asked.hold_ms is not None:
             within("hold_ms", asked.hold_ms, 0, limits.DURATION_MS)
-        return self._broker.claim(queue, limit, asked.hold_ms, wait_ms).then(_claimed)
+        told = _claimed_in_arrow if wants_arrow(request) else _claimed
+        return self._broker.claim(queue, limit, asked.hold_ms, wait_ms).then(told)
 
     def ack(self, request: Request) -> Pending[Response]:
-        receipts = _receipts(request, _read_receipts(request.body).receipts)
-        return self._broker.ack(receipts).then(_done)
+        texts = _receipt_column(request.body) if is_arrow(request) else _read_receipts(request.body).receipts
+        return self._broker.ack(_receipts(request, texts)).then(_done)
 
     def renew(self, request: Request) -> Pending[Response]:
         asked = _read_renew(request.body)
@@ -117,32 +108,28 @@ class _Messages:
 
     def peek(self, request: Request) -> Pending[Response]:
         [queue] = request.params
-        limit = query_number(request, "limit", 10, 1, limits.PEEK_LIMIT)
+        limit = query_number(request, "limit", 10, 1, limits.BULK_LIMIT)
         after = _cursor(request.query_params().get("after"))
         peeked = self._broker.work(lambda unit, _now: unit.peek(queue, limit, after), writes=False)
-        return peeked.then(_peeked)
+        return peeked.then(_peeked_in_arrow if wants_arrow(request) else _peeked)
 
 
-def _draft(message: SendMessage) -> Draft:
-    if (message.body is None) == (message.body_base64 is None):
-        raise InvalidRequest("a message has either a body or a body_base64")
-    if message.body is not None:
-        body = message.body.encode("utf-8", "surrogatepass")
-    else:
-        try:
-            body = base64.b64decode(message.body_base64 or "", validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise InvalidRequest("body_base64 is not base64") from error
-    if len(body) > limits.BODY_BYTES:
-        raise TooLarge(f"a message is at most {limits.BODY_BYTES} bytes long")
-    content_type = message.content_type
-    if content_type is not None and not (len(content_type) <= limits.CONTENT_TYPE_BYTES and content_type.isprintable()):
-        raise InvalidRequest(f"a content type is at most {limits.CONTENT_TYPE_BYTES} printable characters")
-    if message.attributes and len(encode_json(message.attributes)) > limits.ATTRIBUTES_BYTES:
-        raise TooLarge(f"the attributes of a message are at most {limits.ATTRIBUTES_BYTES} bytes as JSON")
-    if message.delay_ms is not None:
-        within("delay_ms", message.delay_ms, 0, limits.DURATION_MS)
-    return Draft(body, content_type, message.attributes or None, message.delay_ms)
+def _checked_key(key: bytes) -> str:
+    text = key.decode("latin-1")
+    if not (0 < len(text) <= limits.IDEMPOTENCY_KEY_LENGTH and text.isascii() and text.isprintable()):
+        raise InvalidRequest(f"an Idempotency-Key is 1 to {limits.IDEMPOTENCY_KEY_LENGTH} printable ASCII characters")
+    return text
+
+
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()
+
+
+def _receipt_column(body: bytes) -> list[str]:
+    texts = read_columns(body, ("receipt",), limits.ACK_LIMIT)["receipt"]
+    if None in texts:
+        raise InvalidRequest("a receipt must not be null")
+    return texts
 
 
 def _receipts(request: Request, texts: Sequence[str]) -> list[Receipt]:
@@ -168,7 +155,7 @@ def _cursor(text: str | None) -> PeekAfter | None:
     return PeekAfter(int(ready_at), int(seq))
 
 
-def _shown(message: Message) -> dict[str, object]:
+def shown(message: Message) -> dict[str, object]:
     shown: dict[str, object] = {
         "id": message.id,
         "queue": message.queue,
@@ -189,10 +176,22 @@ def _sent(sent: list[Sent]) -> Response:
     return json_response(201, {"sent": sent})
 
 
+def _counted(sent: list[Sent]) -> Response:
+    return json_response(201, SentOnce(len(sent), sum([one.stored for one in sent])))
+
+
+def _sent_once(sent: SentOnce) -> Response:
+    return json_response(200 if sent.repeated else 201, sent)
+
+
+def _claimed_in_arrow(messages: list[Message]) -> Response:
+    return messages_response(messages, claimed=True)
+
+
 def _claimed(messages: list[Message]) -> Response:
     return json_response(
         200,
-        {"messages": [{**_shown(message), "receipt": f"{message.id}.{message.claim}"} for message in messages]},
+        {"messages": [{**shown(message), "receipt": f"{message.id}.{message.claim}"} for message in messages]},
     )
 
 
@@ -201,5 +200,13 @@ def _done(done: list[bool]) -> Response:
 
 
 def _peeked(messages: list[Message]) -> Response:
-    after = f"{messages[-1].ready_at}-{messages[-1].seq}" if messages else None
-    return json_response(200, {"messages": [_shown(message) for message in messages], "after": after})
+    return json_response(200, {"messages": [shown(message) for message in messages], "after": _after(messages)})
+
+
+def _peeked_in_arrow(messages: list[Message]) -> Response:
+    after = _after(messages)
+    return messages_response(messages, False, *[(AFTER, after.encode())] if after else [])
+
+
+def _after(messages: list[Message]) -> str | None:
+    return f"{messages[-1].ready_at}-{messages[-1].seq}" if messages else None

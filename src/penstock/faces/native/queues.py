@@ -15,7 +15,7 @@ from penstock.errors import QueueNotFound
 from penstock.faces.answers import json_response
 from penstock.faces.native.requests import answered, decoder, query_number, within
 from penstock.faces.permission import Permission, Scope, check_dead_letters
-from penstock.model import Count, Dedup, LedgerMode, Queue, Redrive, Settings
+from penstock.model import Dedup, LedgerMode, Queue, Redrive, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
 
@@ -88,12 +88,11 @@ class _Queues:
     def show(self, request: Request) -> Pending[Response]:
         [name] = request.params
 
-        def show(unit: Unit, now: int) -> tuple[Queue, Count]:
-            return _found(unit, name), unit.count(name, now, limits.COUNT_ROWS)
+        def show(unit: Unit, now: int) -> dict[str, object]:
+            queue = shown(_found(unit, name))
+            return {**queue, "count": unit.count(name, now, limits.COUNT_ROWS), "tally": unit.tally(name)}
 
-        return self._broker.work(show, writes=False).then(
-            lambda found: json_response(200, {**shown(found[0]), "count": found[1]})
-        )
+        return self._broker.work(show, writes=False).then(lambda found: json_response(200, found))
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from penstock import names
 from penstock.edge.message import Request
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import answered_by, error_response
@@ -41,6 +42,24 @@ def query_number(request: Request, name: str, default: int, lowest: int, highest
     if not is_number(text):
         raise InvalidRequest(f"{name} must be a number")
     return within(name, int(text), lowest, highest)
+
+
+def query_consumer(request: Request) -> str | None:
+    name = request.query_params().get("consumer")
+    return None if name is None else _checked_consumer(name)
+
+
+def consumer_and_number(consumer: str, number: str) -> tuple[str, int]:
+    """Of a shipment or an export, as they stand in its path."""
+    if not is_number(number):
+        raise InvalidRequest("the number of a shipment or an export is a whole number")
+    return _checked_consumer(consumer), within("the number", int(number), 1, 2**53)
+
+
+def _checked_consumer(name: str) -> str:
+    if not names.is_valid(name):
+        raise InvalidRequest("a consumer is called by the same rules as a queue")
+    return name
 
 
 answered = answered_by(error_response)

@@ -1,0 +1,148 @@
+"""The ledger: what became of messages, page by page, or handed over in numbered exports."""
+
+from __future__ import annotations
+
+import base64
+
+from msgspec import Struct
+
+from penstock import limits
+from penstock.broker import Broker
+from penstock.edge.message import Request, Response
+from penstock.edge.router import BodyRule, Route
+from penstock.errors import ShipmentNotFound
+from penstock.faces.answers import json_response
+from penstock.faces.native.arrow import AFTER, ledger_response, wants_arrow
+from penstock.faces.native.outcomes import outcome_word
+from penstock.faces.native.requests import answered, consumer_and_number, decoder, query_consumer, query_number, within
+from penstock.faces.permission import Permission, Scope
+from penstock.model import Export, LedgerRow
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+_BODY = BodyRule(64 * 1024)
+
+
+class ClaimExport(Struct, forbid_unknown_fields=True):
+    limit: int = 1_000_000
+
+
+class SettleExport(Struct, forbid_unknown_fields=True):
+    pass
+
+
+_read_claim = decoder(ClaimExport)
+_read_settle = decoder(SettleExport)
+
+
+def ledger_routes(broker: Broker) -> list[Route]:
+    face = _Ledger(broker)
+    every = Permission("poll", Scope.EVERY_QUEUE)
+    one = "/v1/ledger/exports/{consumer}/{number}"
+    return [
+        Route("GET", "/v1/ledger", answered(face.page), head=True, permission=every),
+        Route("GET", "/v1/ledger/exports", answered(face.list), head=True, permission=every),
+        Route("PUT", one, answered(face.claim), _BODY, permission=every),
+        Route("GET", one, answered(face.show), head=True, permission=every),
+        Route("GET", f"{one}/rows", answered(face.read), head=True, permission=every),
+        Route("POST", f"{one}/settle", answered(face.settle), _BODY, permission=every),
+    ]
+
+
+class _Ledger:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def page(self, request: Request) -> Pending[Response]:
+        after = query_number(request, "after", 0, 0, 2**62)
+        limit = query_number(request, "limit", 1_000, 1, limits.BULK_LIMIT)
+        rows = self._broker.work(lambda unit, _now: unit.ledger(after, limit), writes=False)
+        return rows.then(_page_in_arrow if wants_arrow(request) else _page)
+
+    def list(self, request: Request) -> Pending[Response]:
+        consumer = query_consumer(request)
+        after = query_number(request, "after", 0, 0, 2**53)
+        limit = query_number(request, "limit", 1_000, 1, limits.LIST_LIMIT)
+        listed = self._broker.work(lambda unit, _now: unit.list_exports(consumer, after, limit), writes=False)
+        return listed.then(lambda found: json_response(200, {"exports": found}))
+
+    def claim(self, request: Request) -> Pending[Response]:
+        consumer, number = consumer_and_number(*request.params)
+        limit = within("limit", _read_claim(request.body).limit, 1, limits.EXPORT_ROWS)
+
+        def claim(unit: Unit, now: int) -> tuple[bool, Export | None]:
+            known = _find(unit, consumer, number)
+            return known is not None, unit.claim_export(consumer, number, limit, now)
+
+        def told(found: tuple[bool, Export | None]) -> Response:
+            known, export = found
+            return Response(204) if export is None else json_response(200 if known else 201, export)
+
+        return self._broker.work(claim).then(told)
+
+    def show(self, request: Request) -> Pending[Response]:
+        consumer, number = consumer_and_number(*request.params)
+        return self._broker.work(lambda unit, _now: _found(unit, consumer, number), writes=False).then(_told)
+
+    def read(self, request: Request) -> Pending[Response]:
+        consumer, number = consumer_and_number(*request.params)
+        after = query_number(request, "after", 0, 0, 2**62)
+        limit = query_number(request, "limit", limits.BULK_LIMIT, 1, limits.BULK_LIMIT)
+        rows = self._broker.work(lambda unit, _now: unit.read_export(consumer, number, after, limit), writes=False)
+        return rows.then(ledger_response if wants_arrow(request) else _rows)
+
+    def settle(self, request: Request) -> Pending[Response]:
+        consumer, number = consumer_and_number(*request.params)
+        _read_settle(request.body)
+        return self._broker.work(lambda unit, now: unit.settle_export(consumer, number, now)).then(_told)
+
+
+def _find(unit: Unit, consumer: str, number: int) -> Export | None:
+    return next((export for export in unit.list_exports(consumer, number - 1, 1) if export.number == number), None)
+
+
+def _found(unit: Unit, consumer: str, number: int) -> Export:
+    export = _find(unit, consumer, number)
+    if export is None:
+        raise ShipmentNotFound(consumer, number)
+    return export
+
+
+def _told(export: Export) -> Response:
+    return json_response(200, export)
+
+
+def _page(rows: list[LedgerRow]) -> Response:
+    after = rows[-1].number if rows else None
+    return json_response(200, {"rows": [_shown(row) for row in rows], "after": after})
+
+
+def _page_in_arrow(rows: list[LedgerRow]) -> Response:
+    return ledger_response(rows, *[(AFTER, b"%d" % rows[-1].number)] if rows else [])
+
+
+def _rows(rows: list[LedgerRow]) -> Response:
+    return json_response(200, {"rows": [_shown(row) for row in rows]})
+
+
+def _shown(row: LedgerRow) -> dict[str, object]:
+    shown: dict[str, object] = {
+        "number": row.number,
+        "queue": row.queue,
+        "id": row.id,
+        "sent_at": row.sent_at,
+        "first_claimed_at": row.first_claimed_at,
+        "last_claimed_at": row.last_claimed_at,
+        "finished_at": row.finished_at,
+        "receives": row.receives,
+        "outcome": outcome_word(row.outcome),
+        "size": row.size,
+        "body_hash": row.body_hash.hex(),
+        "content_type": row.content_type,
+    }
+    if row.body is not None:
+        try:
+            shown["body"] = row.body.decode()
+        except UnicodeDecodeError:
+            shown["body_base64"] = base64.b64encode(row.body).decode()
+    return shown
