@@ -4,6 +4,7 @@ A fenced block says by its language what becomes of it:
 
     console   run: a line that starts with `$ ` is a command, the lines below it are all it prints
     python    run: `print(…)  # text` must print that text
+    py        the same, but by the tests of Spark, which have a session
     sh        only read, for what needs a terminal, root or a second machine
 
 The blocks of one page run in order against one fresh server. `…` stands for any text, and a line of nothing else for

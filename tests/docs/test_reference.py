@@ -18,6 +18,7 @@ from penstock.faces.emodb import emodb_routes
 from penstock.faces.mqcore import mqcore_routes
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
+from penstock.faces.openapi import openapi_routes
 from penstock.server.config import SETTINGS, shown
 from penstock.stores.sql import migrations
 from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, text_of
@@ -28,6 +29,7 @@ FACES = {
     "mqs.md": mqs_routes(NO_BROKER),
     "native.md": native_routes(NO_BROKER),
     "mqcore.md": mqcore_routes(NO_BROKER, 10_000),
+    "openapi.md": openapi_routes({}),
     # The second service has the same routes under another name, which the page says once.
     "emodb.md": [route for route in emodb_routes(NO_BROKER) if route.pattern.startswith("/queue/")],
 }

@@ -13,6 +13,7 @@ from penstock.faces.emodb import emodb_routes
 from penstock.faces.mqcore import RESERVED, explaining, mqcore_routes
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
+from penstock.faces.openapi import openapi_routes
 from penstock.server.config import Config
 from penstock.stores.protocol import ALL_FEATURES, Feature, Store
 
@@ -57,7 +58,10 @@ def face_routes(names: list[str], broker: Broker, config: Config) -> tuple[list[
     """All routes of these faces, and how a request is answered that matches none of them."""
     # MQ-Core has the root of all paths for itself only where it is alone.
     reserved = RESERVED if "mqcore" in names and len(set(names)) > 1 else frozenset()
-    routes = [route for name in dict.fromkeys(names) for route in FACES[name].routes(broker, config, reserved)]
+    served = {name: FACES[name].routes(broker, config, reserved) for name in dict.fromkeys(names)}
+    routes = [route for of_one in served.values() for route in of_one]
+    if set(names) != {"mqcore"}:
+        routes += openapi_routes(served)
     # What no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))
     return routes, explaining(errors, reserved) if reserved else errors

@@ -1,0 +1,35 @@
+"""The page on which people browse the document. One answer, with everything it needs inside it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from importlib.resources import files
+
+from penstock.edge.message import Response
+
+
+def page_response() -> Response:
+    """The page fetches the document from beside itself and builds all it shows as text nodes."""
+    style, script = _file("page.css"), _file("page.js")
+    html = _file("page.html").replace("/* page.css */", style).replace("/* page.js */", script)
+    # Nothing runs or loads but what is in this very page.
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    headers = (
+        (b"Content-Type", b"text/html; charset=utf-8"),
+        (b"Content-Security-Policy", policy.encode()),
+        (b"X-Content-Type-Options", b"nosniff"),
+        (b"Referrer-Policy", b"no-referrer"),
+    )
+    return Response(200, html.encode(), headers)
+
+
+def _file(name: str) -> str:
+    return (files("penstock.faces.openapi") / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

@@ -1,0 +1,195 @@
+"""The document says what the routes are, no more and no less, and is served as it is built."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import schemathesis
+
+from penstock import __version__
+from penstock.faces.openapi import build
+from penstock.faces.openapi.document import FACES
+from penstock.server.faces import FACES as SERVED
+from tests.keys.conftest import KeyStore
+from tests.openapi.conftest import ROUTES
+from tests.servers import ThreadServer
+from tests.talk import Talk
+
+DOCUMENT = build(ROUTES)
+
+
+def operations(document: Mapping[str, Any] = DOCUMENT) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def unnamed(path: str) -> str:
+    """A path without the names of its parameters: OpenAPI knows no two paths that differ in those alone."""
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def parts(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from parts(inner)
+
+
+def resolved(document: Mapping[str, Any], part: dict[str, Any]) -> Any:
+    found: Any = document
+    for key in part["$ref"].removeprefix("#/").split("/"):
+        found = found[key]
+    return found
+
+
+# The routes
+
+
+def test_every_face_has_a_table() -> None:
+    assert set(FACES) == set(SERVED) == set(ROUTES)
+
+
+def test_every_route_is_described_and_no_other() -> None:
+    routes = [(route.method, route.pattern) for of_one in ROUTES.values() for route in of_one]
+    routes += [("HEAD", route.pattern) for of_one in ROUTES.values() for route in of_one if route.head]
+    described = [(method, path) for method, path, _ in operations()]
+    assert sorted((method, unnamed(path)) for method, path in described) == sorted(
+        (method, unnamed(pattern)) for method, pattern in routes
+    )
+
+
+@pytest.mark.parametrize("face", ROUTES)
+def test_a_table_has_no_operation_without_a_route(face: str) -> None:
+    assert set(FACES[face].operations) == {f"{route.method} {route.pattern}" for route in ROUTES[face]}
+
+
+def test_a_route_that_no_table_knows_is_an_error() -> None:
+    with pytest.raises(KeyError, match="GET /queues"):
+        build({"mqcore": ROUTES["mqs"][1:]})
+
+
+def test_no_two_paths_are_the_same() -> None:
+    paths = list(map(unnamed, DOCUMENT["paths"]))
+    assert len(paths) == len(set(paths))
+
+
+def test_every_name_in_a_path_is_a_parameter_and_no_other() -> None:
+    for method, path, operation in operations():
+        named = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"]
+        assert re.findall(r"\{(\w+)\}", path) == named, (method, path)
+
+
+# The form
+
+
+@pytest.mark.parametrize("faces", [*([name] for name in ROUTES), list(ROUTES)], ids="+".join)
+def test_the_document_is_openapi_3_1(faces: list[str]) -> None:
+    document = build({name: ROUTES[name] for name in faces})
+    assert document["openapi"].startswith("3.1.")
+    assert document["info"]["version"] == __version__
+    schemathesis.openapi.from_dict(document).validate()
+    for part in parts(document):
+        if "$ref" in part:
+            assert resolved(document, part)
+
+
+def test_every_schema_is_one_and_its_examples_fit_it() -> None:
+    for part in parts(DOCUMENT):
+        shape = part.get("schema")
+        if shape is None:
+            continue
+        # References are looked up in the document, so it is put around the schema.
+        whole = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **shape,
+            "components": DOCUMENT["components"],
+        }
+        validator = jsonschema_rs.Draft202012Validator(whole)
+        examples = (
+            [part["example"]] if "example" in part else [one["value"] for one in part.get("examples", {}).values()]
+        )
+        for example in examples:
+            assert validator.is_valid(example), (example, shape)
+
+
+def test_names_of_operations_are_unique() -> None:
+    names = [operation["operationId"] for _, _, operation in operations()]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z][A-Za-z]+", name) for name in names)
+
+
+def test_every_operation_has_a_tag_that_is_described() -> None:
+    tags = [tag["name"] for tag in DOCUMENT["tags"]]
+    assert {operation["tags"][0] for _, _, operation in operations()} == set(tags)
+    assert all(tag["description"] for tag in DOCUMENT["tags"])
+
+
+def test_everything_shared_is_used() -> None:
+    referred = {part["$ref"] for part in parts(DOCUMENT) if "$ref" in part}
+    for kind in ("schemas", "responses", "headers"):
+        for name in DOCUMENT["components"][kind]:
+            assert f"#/components/{kind}/{name}" in referred, name
+
+
+# Keys
+
+
+def test_only_public_routes_ask_for_no_key() -> None:
+    public = {path for _, path, operation in operations() if operation.get("security") == []}
+    assert public == {"/health"}
+    for _, path, operation in operations():
+        refusals = {"401", "403", "429"} & set(operation["responses"])
+        expected = set() if path in public else {"401", "403", "429"}
+        assert refusals == (expected - {"401"} if "EmoDB" in operation["tags"][0] else expected), path
+
+
+def test_a_key_may_come_in_two_ways_or_not_at_all() -> None:
+    assert DOCUMENT["security"] == [{"bearer": []}, {"header": []}, {}]
+    assert DOCUMENT["components"]["securitySchemes"]["header"]["name"] == "X-BV-API-Key"
+
+
+# Served
+
+
+def test_it_is_served_as_it_is_built(talk: Talk) -> None:
+    reply = talk("GET", "/openapi.json")
+    assert (reply.status, reply.headers["Content-Type"]) == (200, "application/json")
+    assert reply.json == json.loads(json.dumps(DOCUMENT))
+    assert talk("HEAD", "/openapi.json").headers["Content-Length"] == str(len(reply.body))
+
+
+def test_only_what_is_served_is_described(tmp_path: Path) -> None:
+    running = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", faces="native")
+    with running.talk() as talk:
+        document = talk("GET", "/openapi.json").json
+    running.stop()
+    assert document == json.loads(json.dumps(build({"native": ROUTES["native"]})))
+    assert all(path.startswith("/v1/") for path in document["paths"])
+
+
+def test_mqcore_alone_keeps_its_paths(tmp_path: Path) -> None:
+    running = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", faces="mqcore")
+    with running.talk() as talk:
+        assert talk("GET", "/openapi.json").status == 404
+        assert talk("PUT", "/openapi.json").status == 201
+        assert talk("GET", "/openapi.json").body == b""
+        assert talk("GET", "/docs").status == 404
+    running.stop()
+
+
+def test_no_key_is_needed_for_it(tmp_path: Path) -> None:
+    store = KeyStore(tmp_path)
+    store.create("all", "queue|*|*")
+    running = ThreadServer(store.url)
+    with running.talk() as talk:
+        assert talk("GET", "/v1/queues").status == 401
+        assert talk("GET", "/openapi.json").status == 200
+        assert talk("GET", "/docs").status == 200
+    running.stop()
