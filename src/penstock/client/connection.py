@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import select
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from email.message import Message
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from urllib.parse import urlsplit
 
@@ -20,7 +22,11 @@ from penstock.client.errors import UnexpectedAnswer, Unreachable
 class Answer:
     status: int
     body: bytes
-    retry_after: str | None
+    headers: Message
+
+    @property
+    def retry_after(self) -> str | None:
+        return self.headers.get("Retry-After")
 
 
 class Lost(Unreachable):
@@ -45,20 +51,33 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def ask(self, method: str, path: str, body: bytes | None, *, repeatable: bool, patience_s: float = 0) -> Answer:
-        """The answer, whatever its status. `patience_s` is how long the server may take on purpose."""
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        *,
+        repeatable: bool,
+        patience_s: float = 0,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """The answer, whatever its status. `patience_s` is how long the server may take on purpose; `headers` go with
+        this request alone."""
+        sent = self._headers if headers is None else {**self._headers, **headers}
         if self._http.sock is not None and _is_stale(self._http.sock):
             self._http.close()
         kept = self._http.sock is not None
         try:
-            return self._ask_once(method, path, body, patience_s)
+            return self._ask_once(method, path, body, sent, patience_s)
         except Lost:
             # A connection that was just opened does not go stale: then the server itself is in trouble.
             if not (kept and repeatable):
                 raise
-        return self._ask_once(method, path, body, patience_s)
+        return self._ask_once(method, path, body, sent, patience_s)
 
-    def _ask_once(self, method: str, path: str, body: bytes | None, patience_s: float) -> Answer:
+    def _ask_once(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], patience_s: float
+    ) -> Answer:
         if self._http.sock is None:
             self._connect()
         finished = False
@@ -67,9 +86,9 @@ class Connection:
             self._http.sock.settimeout(timeout_s)
             # A server that refuses a body early answers before it closes; that answer may be here already.
             with suppress(BrokenPipeError, ConnectionResetError):
-                self._http.request(method, self._prefix + path, body, self._headers)
+                self._http.request(method, self._prefix + path, body, headers)
             with self._http.getresponse() as response:
-                answer = Answer(response.status, response.read(), response.headers.get("Retry-After"))
+                answer = Answer(response.status, response.read(), response.headers)
             finished = True
             return answer
         except TimeoutError as error:

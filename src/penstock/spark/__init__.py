@@ -1,0 +1,72 @@
+"""Spark's side of Penstock: the data source `penstock`, and the jobs of the pipeline.
+
+    import penstock.spark
+
+    orders = spark.read.format("penstock").option("url", "http://127.0.0.1:8080").option("queue", "orders").load()
+
+Importing it registers the source with the session that is active; `register` does so for a later one. Nothing here
+opens a store: a server is reached over HTTP alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.wire import Shipment, Wire
+
+__all__ = ["open_session", "register", "release", "settle"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `penstock` known to a session."""
+    from penstock.spark.source import register
+
+    register(spark)
+
+
+def open_session(
+    app_name: str = "penstock",
+    master: str | None = None,
+    remote: str | None = None,
+    settings: dict[str, str] | None = None,
+) -> SparkSession:
+    """A quiet session that knows the format `penstock`, on a Java that is found for it."""
+    from penstock.spark.session import open_session
+
+    return open_session(app_name, master, remote, settings)
+
+
+def settle(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
+    """The messages of this shipment are stored for good: finish them. Doing it again changes nothing."""
+    with _wire(url, api_key) as wire:
+        return wire.settle_shipment(queue, consumer, number)
+
+
+def release(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
+    """Give the messages of this shipment back: they are ready again, for anybody."""
+    with _wire(url, api_key) as wire:
+        return wire.release_shipment(queue, consumer, number)
+
+
+def _wire(url: str, api_key: str | None) -> Wire:
+    from penstock.spark.wire import Wire
+
+    return Wire(url, api_key or os.environ.get("PENSTOCK_API_KEY"))
+
+
+def _register_with_active() -> None:
+    """A session can only be active if somebody has loaded PySpark."""
+    for name in ("pyspark.sql.session", "pyspark.sql.connect.session"):
+        module = sys.modules.get(name)
+        session = module.SparkSession.getActiveSession() if module is not None else None
+        if session is not None:
+            register(session)
+            return
+
+
+_register_with_active()

@@ -1,0 +1,117 @@
+"""How far a job is, told to whoever runs it: a bar on a terminal, lines in a log, or nothing. Never on standard
+output."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Protocol, TextIO
+
+_LINE_EVERY_S = 5.0
+_DRAW_EVERY_S = 0.1
+_BAR_WIDTH = 24
+
+
+class Progress(Protocol):
+    """`total` is what is known of it so far; it may grow, and may be None."""
+
+    def say(self, text: str) -> None: ...
+
+    def show(self, doing: str, done: int, total: int | None = None) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Quiet:
+    def say(self, text: str) -> None:
+        pass
+
+    def show(self, doing: str, done: int, total: int | None = None) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class Lines:
+    """For a log: at most one line every few seconds, and what is said at once."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._said_at = time.monotonic()
+        self._latest: str | None = None
+
+    def say(self, text: str) -> None:
+        self._write(text)
+
+    def show(self, doing: str, done: int, total: int | None = None) -> None:
+        self._latest = _measured(doing, done, total)
+        if time.monotonic() - self._said_at >= _LINE_EVERY_S:
+            self.end()
+
+    def end(self) -> None:
+        if self._latest is not None:
+            self._write(self._latest)
+            self._latest = None
+
+    def _write(self, text: str) -> None:
+        self._said_at = time.monotonic()
+        _write(self._stream or sys.stderr, f"penstock: {_printable(text)}\n")
+
+
+class Bar:
+    """For a terminal: one line that is drawn again and again."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._drawn_at = 0.0
+        self._width = 0
+        self._latest: str | None = None
+
+    def say(self, text: str) -> None:
+        self._clear()
+        _write(self._stream, f"penstock: {_printable(text)}\n")
+
+    def show(self, doing: str, done: int, total: int | None = None) -> None:
+        part = min(1.0, done / total) if total else 0.0
+        filled = round(part * _BAR_WIDTH)
+        bar = f"[{'#' * filled}{'-' * (_BAR_WIDTH - filled)}] " if total else ""
+        self._latest = f"{bar}{_measured(doing, done, total)}"
+        if time.monotonic() - self._drawn_at >= _DRAW_EVERY_S:
+            self._draw()
+
+    def end(self) -> None:
+        if self._latest is not None:
+            self._draw()
+            _write(self._stream, "\n")
+            self._latest, self._width = None, 0
+
+    def _draw(self) -> None:
+        text = _printable(self._latest or "")
+        _write(self._stream, f"\r{text:<{self._width}}")
+        self._width = len(text)
+        self._drawn_at = time.monotonic()
+
+    def _clear(self) -> None:
+        if self._width:
+            _write(self._stream, f"\r{'':<{self._width}}\r")
+            self._width = 0
+
+
+def fitting(stream: TextIO | None = None) -> Progress:
+    """A bar where somebody sees it, else lines."""
+    stream = stream or sys.stderr
+    return Bar(stream) if stream is not None and stream.isatty() else Lines(stream)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text)
+    stream.flush()
+
+
+def _measured(doing: str, done: int, total: int | None) -> str:
+    return f"{doing}: {done:,}" if total is None else f"{doing}: {done:,} of {total:,}"
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)

@@ -1,0 +1,129 @@
+"""Batch reads: a look at a queue that consumes nothing, and the messages of a shipment.
+
+A shipment is claimed when a query is planned, by number, so planning it again finds the same messages. Reading never
+changes anything, and nothing is settled here: whoever has stored the rows for good says so, with
+`penstock.spark.settle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from penstock.errors import PenstockError
+from penstock.spark.columns import Columns
+from penstock.spark.failures import Conflict, Ended
+from penstock.spark.options import Options
+from penstock.spark.wire import Shipment
+
+_HOLD_MS = 60 * 60 * 1000
+
+
+class ShipmentGone(PenstockError):
+    """The messages that were to be read are no longer this consumer's."""
+
+
+@dataclass
+class Slice(InputPartition):
+    """The messages of a shipment at positions `start` up to, not including, `stop`."""
+
+    number: int
+    start: int
+    stop: int
+
+
+class PeekReader(DataSourceReader):
+    """Every message of the queue, claimed or not, page by page."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._columns = Columns(options, schema)
+
+    def partitions(self) -> list[InputPartition]:
+        with self._options.wire() as wire:
+            wire.queue(self._options.queue)
+        return [InputPartition(0)]
+
+    def read(self, _partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        after = None
+        with self._options.wire() as wire:
+            while True:
+                batch, after = wire.peek(self._options.queue, after=after)
+                if batch.num_rows:
+                    yield self._columns.of(batch)
+                if after is None:
+                    return
+
+
+class ShipmentReader(DataSourceReader):
+    """The consumer's open shipment, or the next one, or the one that the option names."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._columns = Columns(options, schema)
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        consumer = options.named_consumer()
+        with options.wire() as wire:
+            number = options.shipment or wire.next_shipment(options.queue, consumer)
+            try:
+                claimed = wire.claim_shipment(
+                    options.queue, consumer, number, options.limit, options.hold_ms or _HOLD_MS
+                )
+            except Ended as error:
+                raise gone(options, number, error.how) from None
+            except Conflict as error:
+                advice = (
+                    "leave the option shipment away to read the one whose turn it is"
+                    if options.shipment
+                    else f"somebody else reads as {consumer!r} right now: give each reader a consumer of its own"
+                )
+                raise ShipmentGone(f"{error}; {advice}") from None
+        return [] if claimed is None else slices(claimed, options.partitions)
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        # Spark makes one partition without a value of none.
+        return read_slice(self._options, self._columns, partition) if isinstance(partition, Slice) else iter(())
+
+
+def slices(shipment: Shipment, wanted: int) -> list[InputPartition]:
+    """At most `wanted` of them, as even as can be."""
+    count = max(1, min(wanted, shipment.messages))
+    bounds = [shipment.messages * index // count for index in range(count + 1)]
+    return [Slice(shipment.number, start, stop) for start, stop in pairwise(bounds)]
+
+
+def read_slice(options: Options, columns: Columns, part: Slice) -> Iterator[pa.RecordBatch]:
+    consumer = options.named_consumer()
+    rows = 0
+    with options.wire() as wire:
+        try:
+            for batch in wire.read_shipment(options.queue, consumer, part.number, part.start, part.stop):
+                rows += batch.num_rows
+                yield columns.of(batch)
+        except Ended as error:
+            raise gone(options, part.number, error.how) from None
+    if rows != part.stop - part.start:
+        raise gone(options, part.number, "purged")
+
+
+def gone(options: Options, number: int, how: str) -> ShipmentGone:
+    """What has happened to a shipment, and what its reader can do."""
+    advice = {
+        "settled": "its messages were stored for good by whoever settled it; there is nothing to read again",
+        "released": "its messages are back in the queue and come with a later number",
+        "lost": "no heartbeat came in time, so its messages are back in the queue and come with a later number; "
+        "a longer holdMs prevents that",
+        "purged": "messages of it were purged from the queue; release it to read the rest with a later number",
+    }.get(how, "read the next one")
+    return ShipmentGone(
+        f"shipment {number} of {options.consumer!r} from {options.queue!r} can no longer be read, "
+        f"it was {how}: {advice}"
+    )

@@ -1,0 +1,139 @@
+"""Opens a Spark session: quiet, in UTC, with a Java that was found for it and the source `penstock` registered.
+
+It leaves nothing in the working directory, and touches no session that somebody else has opened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import PenstockError
+from penstock.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Four attempts: plain `local[*]` never tries a failed task again.
+DEFAULT_MASTER = "local[*,4]"
+_GIB = 2**30
+
+# What may be set on any session, local or remote.
+_EVERYWHERE = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Spark's own choice is a type that other readers of Parquet have given up, and that is slower to read.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Spark would show the API key among a source's options.
+    "spark.sql.redaction.options.regex": "(?i)url|key|secret|password|token",
+}
+
+
+class SparkMissing(PenstockError):
+    def __init__(self) -> None:
+        super().__init__("this needs Spark: pip install 'penstock[spark]'")
+
+
+def open_session(
+    app_name: str = "penstock",
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session on `master`, or one of the Spark Connect server at `remote` (`sc://host:15002`). `settings` win over
+    ours.
+
+    Where this process already has a session, that one is returned, with the settings that a running session can take.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SparkMissing from None
+    from penstock.spark.source import register
+
+    if remote is not None and master is not None:
+        raise ValueError("either a master or a remote, not both")
+    if remote is not None:
+        builder = SparkSession.builder.remote(remote)  # its name is the server's affair
+        with _without_talk_of_pandas():
+            session: SparkSession = _configured(builder, {**_EVERYWHERE, **(settings or {})}).getOrCreate()
+    else:
+        ours = _EVERYWHERE | _for_a_driver(master or DEFAULT_MASTER) | dict(settings or {})
+        builder = _configured(SparkSession.builder.appName(app_name).master(master or DEFAULT_MASTER), ours)
+        with _surroundings():
+            session = builder.getOrCreate()
+    register(session)
+    return session
+
+
+def _configured(builder: Any, settings: Mapping[str, str]) -> Any:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _for_a_driver(master: str) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()}",
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.memory": _driver_memory(),
+            # Only loopback: a name that the machine cannot resolve must not keep a local session from starting.
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / f"penstock-warehouse-{os.getuid()}"),
+        }
+    return settings
+
+
+def _log_settings() -> str:
+    return Path(str(files("penstock.spark") / "log4j2.properties")).as_uri()
+
+
+def _driver_memory() -> str:
+    """A quarter of the machine, between one and four gigabytes: the executors of a local session live in the driver."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(max(total // 4, _GIB), 4 * _GIB) // 2**20}m"
+
+
+@contextmanager
+def _without_talk_of_pandas() -> Iterator[None]:
+    """PySpark loads pandas only to see which version there is. Nothing here uses it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+@contextmanager
+def _surroundings() -> Iterator[None]:
+    """What the Java process inherits at its start. The Python ones stay: later workers are started by them."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    before = os.environ.get("JAVA_HOME")
+    if not _is_running():
+        os.environ["JAVA_HOME"] = str(find_java().launcher())
+    try:
+        with _without_talk_of_pandas():
+            yield
+    finally:
+        if before is None:
+            os.environ.pop("JAVA_HOME", None)
+        else:
+            os.environ["JAVA_HOME"] = before
+
+
+def _is_running() -> bool:
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None

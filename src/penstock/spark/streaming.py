@@ -1,0 +1,169 @@
+"""Streaming reads: every micro-batch is one shipment, and its offset is the shipment's number.
+
+`latestOffset`, `partitions` and `commit` run in one process on the driver, which also sends the heartbeats. A batch is
+settled only after Spark has noted it as done. Spark says so (`commit`) when it builds the next batch, which for the
+last one never happens: so `latestOffset` settles the batch that it starts from as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from penstock import limits
+from penstock.spark.columns import Columns
+from penstock.spark.failures import Conflict, Ended, Refused
+from penstock.spark.heartbeat import Heartbeat
+from penstock.spark.options import Options
+from penstock.spark.reading import ShipmentGone, gone, read_slice, slices
+from penstock.spark.wire import Shipment, Wire
+
+_HOLD_MS = 24 * 60 * 60 * 1000
+_GIVEN_BACK = ("released", "lost")
+_START_ANEW = "stop the query and start it with a new consumer and a new checkpoint"
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Options, schema: StructType) -> None:
+        """Free of side effects: this runs in more processes than the one that plans."""
+        options.named_consumer()
+        self._options = options
+        self._columns = Columns(options, schema)
+        self._hold_ms = options.hold_ms or _HOLD_MS
+        self._settled = 0
+        # With the trigger availableNow: how many messages this run may still take.
+        self._budget: int | None = None
+        self._open_wire: Wire | None = None
+        self._heartbeat: Heartbeat | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get a copy, which has no business with heartbeats."""
+        return {**self.__dict__, "_open_wire": None, "_heartbeat": None}
+
+    @property
+    def _wire(self) -> Wire:
+        if self._open_wire is None:
+            self._open_wire = self._options.wire()
+        return self._open_wire
+
+    # Called on the driver
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """The same for ever: when Spark replays the first batch, it asks for its start again."""
+        return _offset(0)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(self._options.limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """As many as are in the queue now: what arrives later does not keep the query from ending."""
+        tally = self._wire.queue(self._options.queue)["tally"]
+        self._budget = max(0, tally["arrived"] - tally["departed"])
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        done = start["shipment"]
+        self._settle(done)
+        wanted = limit.max_rows if isinstance(limit, ReadMaxRows) else limits.SHIPMENT_ROWS
+        if self._budget is not None:
+            wanted = min(wanted, self._budget)
+        if wanted == 0:
+            return start
+        shipment = self._claim(self._following(done), min(wanted, limits.SHIPMENT_ROWS))
+        if shipment is None:
+            return start
+        if self._budget is not None:
+            self._budget = max(0, self._budget - shipment.messages)
+        return _offset(shipment.number)
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        if start == end:
+            return []
+        # After a restart this batch comes from the checkpoint, with no `latestOffset` before it.
+        number = end["shipment"]
+        found = self._wire.shipment(self._options.queue, self._options.named_consumer(), number)
+        if found is None:
+            raise ShipmentGone(f"the server does not know shipment {number} of the checkpoint; {_START_ANEW}")
+        if found.state in _GIVEN_BACK:
+            raise ShipmentGone(f"{gone(self._options, number, found.state)}; {_START_ANEW}")
+        if found.state == "open":
+            self._beat(number)
+        return slices(found, self._options.partitions)
+
+    def commit(self, end: dict[str, int]) -> None:
+        self._settle(end["shipment"])
+
+    def stop(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        if self._open_wire is not None:
+            self._open_wire.close()
+
+    # Called in tasks
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return read_slice(self._options, self._columns, partition)
+
+    def _settle(self, number: int) -> None:
+        """Kept readable until the next one is settled: a batch that Spark replays finds its messages."""
+        if number <= self._settled:
+            return
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        try:
+            self._wire.settle_shipment(self._options.queue, self._options.named_consumer(), number, keep=True)
+        except Ended as error:
+            raise ShipmentGone(
+                f"shipment {number} was processed, but {error.how} before it could be settled, so its messages are in "
+                f"the queue once more and would come a second time; {_START_ANEW} if that is acceptable"
+            ) from None
+        except Refused as error:
+            # It ended so long ago that it is forgotten.
+            if error.status != 404:
+                raise
+            self._wire.queue(self._options.queue)
+        self._settled = number
+
+    def _following(self, done: int) -> int:
+        """A query that has read nothing yet begins where its consumer is."""
+        return done + 1 if done else self._wire.next_shipment(self._options.queue, self._options.named_consumer())
+
+    def _claim(self, number: int, limit: int) -> Shipment | None:
+        queue, consumer = self._options.queue, self._options.named_consumer()
+        while True:
+            try:
+                shipment = self._wire.claim_shipment(queue, consumer, number, limit, self._hold_ms)
+            except Ended as error:
+                if error.how not in _GIVEN_BACK:
+                    raise self._taken(number) from None
+                # Claimed by a run that ended before Spark noted it: its messages come with a later number.
+                number += 1
+            except Conflict as error:
+                raise self._taken(number, error) from None
+            else:
+                if shipment is not None:
+                    self._beat(shipment.number)
+                return shipment
+
+    def _taken(self, number: int, error: Exception | None = None) -> ShipmentGone:
+        more = f" ({error})" if error else ""
+        return ShipmentGone(
+            f"shipment {number} is not this query's to read{more}: another query uses the consumer "
+            f"{self._options.consumer!r}, or the checkpoint is an old one; {_START_ANEW}"
+        )
+
+    def _beat(self, number: int) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        queue, consumer = self._options.queue, self._options.named_consumer()
+        self._heartbeat = Heartbeat(self._wire, queue, consumer, number, self._hold_ms)
+        self._heartbeat.start()
+
+
+def _offset(number: int) -> dict[str, int]:
+    # One key: offsets are compared as JSON text.
+    return {"shipment": number}

@@ -1,0 +1,127 @@
+"""A read without a consumer looks at a queue and changes nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.spark.conftest import Queue, bodies
+
+
+def test_all_columns(queue: Queue) -> None:
+    queue.send(b"one", content_type="text/plain", colour="red")
+    [row] = queue.read().collect()
+    assert bytes(row.body) == b"one"
+    assert row.content_type == "text/plain"
+    assert row.attributes == {"colour": "red"}
+    assert row.receives == 0
+    assert row.queue == "q"
+    assert abs(row.sent_at.astimezone(UTC) - datetime.now(UTC)) < timedelta(minutes=5)
+    [peeked] = queue.wire.peek("q")[0].to_pylist()
+    assert row.id == peeked["id"]
+
+
+def test_schema(queue: Queue) -> None:
+    assert queue.read().schema.simpleString() == (
+        "struct<id:string,body:binary,content_type:string,attributes:map<string,string>,sent_at:timestamp,"
+        "receives:int,queue:string>"
+    )
+    assert "body:string" in queue.read(format="text").schema.simpleString()
+    assert queue.read(format="json", bodySchema="a INT, b ARRAY<STRING>").schema["body"].dataType.simpleString() == (
+        "struct<a:int,b:array<string>>"
+    )
+    assert queue.read(format="json", bodySchema="map<string,int>").schema["body"].dataType.simpleString() == (
+        "map<string,int>"
+    )
+
+
+def test_what_a_message_lacks(queue: Queue) -> None:
+    queue.send(b"")
+    [row] = queue.read().collect()
+    assert (bytes(row.body), row.content_type, row.attributes) == (b"", None, {})
+
+
+def test_peeking_changes_nothing(queue: Queue) -> None:
+    queue.send(*(f"m{number}" for number in range(30)))
+    [claimed] = queue.wire._ask("POST", "/v1/queues/q/claim", {"limit": 1})["messages"]
+    before = queue.count(), queue.tally(), queue.wire.shipments("q")
+    frame = queue.read()
+    assert frame.count() == 30
+    assert frame.count() == 30
+    assert (queue.count(), queue.tally(), queue.wire.shipments("q")) == before
+    assert queue.wire._ask("POST", "/v1/queues/q/ack", {"receipts": [claimed["receipt"]]}) == {"done": [True]}
+
+
+def test_more_than_one_page(queue: Queue) -> None:
+    sent = [b"%06d" % number for number in range(10_500)]
+    queue.send(*sent[:10_000])
+    queue.send(*sent[10_000:])
+    assert bodies(queue.read()) == sent
+
+
+def test_an_empty_queue(queue: Queue) -> None:
+    assert queue.read().collect() == []
+    assert queue.read(consumer="c").collect() == []
+    assert queue.wire.shipments("q") == []
+
+
+def test_columns_by_the_readers_own_schema(queue: Queue) -> None:
+    queue.send(b'{"a": 7}')
+    frame = queue.read("queue string, body struct<a: bigint>, receives int")
+    assert [tuple(row) for row in frame.collect()] == [("q", (7,), 0)]
+    assert [tuple(row) for row in queue.read("body string").collect()] == [('{"a": 7}',)]
+    assert [tuple(row) for row in queue.read("attributes map<string,string>").collect()] == [({},)]
+
+
+def test_filters_and_projections(queue: Queue) -> None:
+    queue.send("a", "b", "c")
+    frame = queue.read(format="text")
+    assert [row.body for row in frame.where("body > 'a'").select("body").collect()] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"queue": "nowhere"}, "queue 'nowhere' does not exist"),
+        ({"queue": ""}, "the option queue is missing"),
+        ({"format": "xml"}, "binary, text, json"),
+        ({"limit": "0"}, "the option limit"),
+        ({"partitions": "many"}, "the option partitions"),
+        ({"shipment": "3"}, "needs the option consumer"),
+        ({"api_key": "x"}, "is apiKey meant"),
+        ({"consumr": "x"}, "is consumer meant"),
+        ({"url": "localhost:80"}, "no server's address"),
+        ({"format": "text", "bodySchema": "a INT"}, "bodySchema is for format json"),
+    ],
+)
+def test_options_that_make_no_sense(queue: Queue, options: dict[str, str], said: str) -> None:
+    with pytest.raises(PySparkException, match=said):
+        queue.read(**options).collect()
+
+
+def test_options_in_any_case_and_those_of_spark(queue: Queue) -> None:
+    queue.send("x")
+    frame = queue.read(FORMAT="text", PARTITIONS="2", mergeSchema="true", **{"spark.something": "else"})
+    assert [row.body for row in frame.collect()] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("id string, colour string", "no column 'colour'"),
+        ("id int", "the column id is string, not int"),
+        ("body string not null", "may be null"),
+        ("id string, bad_record binary", "goes with the column body"),
+        ("body struct<a: interval day>", "cannot be read into"),
+    ],
+)
+def test_columns_that_there_are_not(queue: Queue, schema: str, said: str) -> None:
+    with pytest.raises(PySparkException, match=said):
+        queue.read(schema).collect()
+
+
+def test_a_server_that_is_away(queue: Queue) -> None:
+    with pytest.raises(PySparkException, match=r"cannot reach http://127\.0\.0\.1:1"):
+        queue.read(url="http://127.0.0.1:1", patienceSeconds="0.2").collect()
