@@ -14,6 +14,7 @@ from penstock.cli.config import config
 from penstock.cli.key import key
 from penstock.cli.migrate import migrate_store
 from penstock.cli.peek import peek
+from penstock.cli.pipeline import pipeline
 from penstock.cli.program import Program
 from penstock.cli.purge import purge
 from penstock.cli.queue import queue
@@ -52,6 +53,7 @@ for _command in (
     peek,
     purge,
     key,
+    pipeline,
     migrate_store,
     vsqs,
     completion,

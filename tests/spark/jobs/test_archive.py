@@ -1,0 +1,60 @@
+"""`archive`: every ledger row in the lake once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from penstock.spark.lake import Place
+
+
+def finish(plant, *bodies: str) -> None:
+    plant.send("q", *bodies)
+    plant.client.ack("q", plant.client.claim("q", len(bodies)))
+
+
+def test_every_row_is_in_the_lake_once(plant) -> None:
+    plant.client.update_queue("q", ledger="bodies")
+    finish(plant, "a", "b", "c")
+    summary = plant.archive(limit=2)
+    assert (summary.exports, summary.rows, summary.problems) == (2, 3, [])
+    rows = plant.lake.read_ledger().orderBy("number").collect()
+    assert [(bytes(row.body), row.outcome, row.queue, row.consumer) for row in rows] == [
+        (body, "processed", "q", "archive") for body in (b"a", b"b", b"c")
+    ]
+    assert [row.export for row in rows] == [1, 1, 2]
+    assert isinstance(rows[0].finished_at, datetime)
+    assert rows[0].sent_at <= rows[0].first_claimed_at <= rows[0].finished_at
+
+
+def test_a_second_run_archives_only_what_is_new(plant) -> None:
+    finish(plant, "a")
+    plant.archive()
+    assert plant.archive().rows == 0
+    finish(plant, "b")
+    assert plant.archive().rows == 1
+    assert plant.lake.read_ledger("number").count() == 2
+
+
+def test_an_export_that_was_claimed_and_left(plant) -> None:
+    finish(plant, "a", "b")
+    plant.wire.claim_export("archive", 1, 1)
+    plant.spark.range(2).write.parquet(plant.lake.draft(Place("archive", 1)))
+    assert plant.archive().rows == 2
+    assert plant.lake.exports("archive") == [1, 2]
+    assert plant.lake.read_ledger("number").distinct().count() == 2
+
+
+def test_an_export_that_was_written_but_not_settled(plant) -> None:
+    from penstock.spark.jobs.ledger import read_export
+
+    finish(plant, "a", "b")
+    export = plant.wire.claim_export("archive", 1, 10)
+    read_export(plant.spark, plant.url, None, export, 2).write.parquet(plant.lake.folder(Place("archive", 1)))
+    assert plant.archive().rows == 2
+    assert plant.lake.read_ledger("number").count() == 2
+
+
+def test_a_dry_run_changes_nothing(plant) -> None:
+    finish(plant, "a")
+    assert plant.archive(dry_run=True).rows == 0
+    assert plant.wire.exports("archive") == []
