@@ -1,0 +1,13 @@
+"""`demo`: a day of a small shop, from its orders to the report on it, in one command and one folder.
+
+orders      the orders, invented from a seed
+server      a private server for the time of the demo
+workers     whoever claims messages, and sometimes fails
+day         all of it in order, with the pipeline's own jobs
+"""
+
+from __future__ import annotations
+
+from penstock.spark.demo.day import DemoSummary, run
+
+__all__ = ["DemoSummary", "run"]

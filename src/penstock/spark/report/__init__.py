@@ -1,0 +1,11 @@
+"""`report`: what the archived ledger tells, as one HTML page with plots.
+
+    axis        which stretches of time the page shows
+    figures     the DataFrame transforms: from ledger rows to a few numbers per queue and stretch of time
+    tables      those numbers as Python values, every stretch present
+    scales, plots, page    from values to SVG and HTML
+    publish     the page to its place, in one step
+    job         all of it in order
+
+It reads the lake, and of a server at most the counts of now. It changes neither.
+"""

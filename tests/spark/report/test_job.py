@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.client import Client
+from penstock.spark.jobs.running import JobFailed
+from penstock.spark.report.job import report
+from penstock.spark.report.publish import write_by_hadoop
+from penstock.spark.wire import Wire
+from tests.servers import ThreadServer
+from tests.spark.report.conftest import EIGHT, HOUR, row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Archived = Callable[..., str]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HOSTILE = b"<script>document.title = 'taken over'</script>"
+
+
+def day() -> list[tuple[object, ...]]:
+    rows = [row(number, number * HOUR // 2, queue=f"q{number % 3}") for number in range(1, 49)]
+    return [*rows, row(49, receives=3, queue="q0", body=HOSTILE), row(50, outcome="dead-lettered", queue="q1")]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; tests/prepare.sh installs it")
+def test_a_browser_shows_the_plots(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    report(spark, archived(day()), str(page))
+    assert CHROMIUM is not None
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    flags += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    shown = subprocess.run([CHROMIUM, *flags, page.as_uri()], capture_output=True, text=True, check=True).stdout
+    assert shown.count('<figure class="plot') == 4 * 6
+    assert shown.count("<svg") == 4 * 6 - 2, "two of the queues have nothing that was not processed"
+    assert "2026-10-09 09:00 – 10:00 UTC\nsent: 2\nfinished: 2" in shown
+    assert "<title>Penstock: what the ledger tells</title>" in shown
+    assert "&lt;script&gt;document.title" in shown
+
+
+def test_the_summary_says_what_was_read_and_where_the_page_is(
+    spark: SparkSession, archived: Archived, tmp_path: Path
+) -> None:
+    to = tmp_path / "new" / "report.html"
+    summary = report(spark, archived(day()), str(to))
+    assert (summary.rows, summary.queues, summary.consumer, summary.problems) == (50, 3, "archive", [])
+    assert summary.bytes == to.stat().st_size
+    assert str(to) in summary.lines()[0]
+
+
+def test_again_it_writes_the_page_anew_and_leaves_nothing_else(
+    spark: SparkSession, archived: Archived, tmp_path: Path
+) -> None:
+    to = tmp_path / "report.html"
+    to.write_text("old")
+    report(spark, archived([row(1)]), to.as_uri())
+    assert to.read_text().startswith("<!doctype html>")
+    assert [it.name for it in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_page_by_hadoop_replaces_the_old_one(spark: SparkSession, tmp_path: Path) -> None:
+    to = tmp_path / "report.html"
+    for page in (b"one", b"two"):
+        write_by_hadoop(spark, page, to.as_uri())
+        assert to.read_bytes() == page
+    assert [it.name for it in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_dry_run_writes_nothing(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
+    to = tmp_path / "report.html"
+    assert "would report" in report(spark, archived([row(1)]), str(to), dry_run=True).lines()[0]
+    assert not to.exists()
+
+
+def test_a_lake_without_a_ledger_gives_a_page_that_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    to = tmp_path / "report.html"
+    summary = report(spark, str(tmp_path / "lake"), str(to))
+    assert summary.rows == 0
+    assert "Nothing yet" in to.read_text()
+
+
+def test_one_queue_and_a_part_of_the_time(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
+    to = tmp_path / "report.html"
+    since, until = (datetime.fromtimestamp((EIGHT + hours * HOUR) / 1000, UTC) for hours in (3, 6))
+    summary = report(spark, archived(day()), str(to), since=since, until=until, queue="q1")
+    assert summary.rows == 2
+    assert "Only since 2026-10-09 11:00:00 and until 2026-10-09 14:00:00 UTC" in to.read_text()
+    assert ">q1</h2>" in to.read_text()
+    assert "q0" not in to.read_text()
+
+
+def test_the_same_ledger_archived_twice_counts_once(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
+    to = str(tmp_path / "report.html")
+    lake = archived([row(1), row(2)], "archive", "other")
+    assert report(spark, lake, to).rows == 2
+    assert report(spark, lake, to, consumer="other").consumer == "other"
+    with pytest.raises(JobFailed, match="choose one of left, right"):
+        report(spark, archived([row(1)], "left", "right"), to)
+
+
+def test_a_time_that_ends_before_it_begins_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    when = datetime(2026, 10, 9, tzinfo=UTC)
+    with pytest.raises(JobFailed, match="earlier"):
+        report(spark, str(tmp_path), str(tmp_path / "r.html"), since=when, until=when)
+
+
+def test_it_tells_what_the_queues_hold_now(
+    spark: SparkSession, archived: Archived, server: ThreadServer, tmp_path: Path
+) -> None:
+    to = tmp_path / "report.html"
+    with Client(server.url) as client, Wire(server.url, patience_s=20) as wire:
+        client.create_queue("q0")
+        client.send_many("q0", ["1", "2"])
+        report(spark, archived(day()), str(to), wire=wire)
+    cells = re.findall(r"<tr><td class=\"name\"><a href=\"#queue-\d\">(q\d)</a>.*?>([^<>]+)</td></tr>", to.read_text())
+    assert dict(cells) == {"q0": "2", "q1": "–", "q2": "–"}
