@@ -1,0 +1,106 @@
+"""Spark's own servers as processes of this machine: a standalone cluster, and a Spark Connect server."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+from tests.spark.faults.programs import Program, session_of
+
+
+def surroundings(folder: Path) -> dict[str, str]:
+    """What every process of Spark is started with: nothing of it is written anywhere but in this folder."""
+    import pyspark
+
+    from penstock.spark.java import find_java
+
+    settings = folder / "conf"
+    settings.mkdir(exist_ok=True)
+    (settings / "spark-defaults.conf").write_text("spark.executor.memory 600m\n")
+    return {
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_CONF_DIR": str(settings),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "512m",
+        "SPARK_NO_DAEMONIZE": "1",
+        "JAVA_HOME": str(find_java().launcher()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+class Cluster:
+    """A master and workers of one core each."""
+
+    def __init__(self, folder: Path, workers: int = 2) -> None:
+        folder.mkdir()
+        self.environ = surroundings(folder)
+        self._folder = folder
+        self.programs: list[Program] = []
+        self.workers: list[Program] = []
+        try:
+            master = self._start("master", "127.0.0.1", "master.Master", "--port", "0")
+            self.url = master.wait_for(r"Starting Spark master at (spark://\S+)")
+            for number in range(workers):
+                # An address of its own for each: Spark runs no twin of a task on the host of the first.
+                self.workers.append(
+                    self._start(
+                        f"worker-{number}", f"127.0.0.{number + 2}", "worker.Worker", "--port", "0", "--cores", "1",
+                        "--memory", "1g", "--work-dir", str(folder / f"worker-{number}"), self.url,
+                    )
+                )  # fmt: skip
+            for worker in self.workers:
+                worker.wait_for("Successfully registered with master")
+        except BaseException:
+            self.stop()
+            raise
+
+    def worker_of(self, pid: int) -> Program:
+        """The worker that has started this process."""
+        return next(worker for worker in self.workers if worker.process.pid == session_of(pid))
+
+    def stop(self) -> None:
+        for program in self.programs:
+            program.kill()
+
+    def _start(self, name: str, host: str, kind: str, *arguments: str) -> Program:
+        program = Program(
+            self._folder, name, f"{self.environ['SPARK_HOME']}/bin/spark-class", f"org.apache.spark.deploy.{kind}",
+            "--host", host, "--webui-port", "0", *arguments, environ={**self.environ, "SPARK_LOCAL_IP": host},
+        )  # fmt: skip
+        self.programs.append(program)
+        return program
+
+
+class ConnectServer:
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        environ = surroundings(folder)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        settings = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.driver.host": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        }
+        named = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
+        self.program = Program(
+            folder, "connect", f"{environ['SPARK_HOME']}/bin/spark-submit",
+            "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2,4]",
+            "--driver-memory", "1g", *named, environ=environ,
+        )  # fmt: skip
+        self.url = f"sc://127.0.0.1:{port}"
+        try:
+            self.program.wait_for("Spark Connect server started")
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        self.program.kill()

@@ -1,0 +1,84 @@
+"""Work for a driver that is to be killed: `python -m tests.spark.faults.work drain '{"url": …}'`. Not a test."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.spark.faults.programs import Program
+
+_HERE = Path(__file__).parents[3]
+
+
+def start(place: Path, name: str, what: str, environ: dict[str, str] | None = None, **options: object) -> Program:
+    """A process of its own that does `what`: a job, or one of the functions of this module."""
+    command = (sys.executable, "-m", "tests.spark.faults.work", what, json.dumps(options))
+    return Program(place, name, *command, environ={"PYTHONPATH": str(_HERE), **(environ or {})})
+
+
+def stream(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str = "stream") -> None:
+    """What is in the queue "q" now, to files, in micro-batches."""
+    _be_active(spark)
+    reader = spark.readStream.format("penstock").option("url", url).option("queue", "q")
+    messages = reader.option("consumer", consumer).option("limit", limit).option("partitions", 2).load()
+    writer = messages.select("id", "body").writeStream.format("parquet").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", f"{folder}/checkpoint").start(f"{folder}/sink")
+    query.awaitTermination()
+
+
+def write(spark: Any, url: str, rows: int, partitions: int, key: str) -> None:
+    """Rows with bodies of their own into the queue "q"."""
+    _be_active(spark)
+    frame = spark.range(0, rows, 1, partitions).selectExpr("concat('row ', id) AS body")
+    options = {"url": url, "queue": "q", "idempotencyKey": key}
+    frame.write.format("penstock").options(**options).mode("append").save()
+
+
+def _be_active(spark: Any) -> None:
+    """Spark looks for a source that is written in Python in the active session, which a new thread does not have."""
+    spark.createDataFrame([], "nothing INT")
+
+
+def read(spark: Any, url: str) -> None:
+    """Says which bodies are in the queue "q"."""
+    rows = spark.read.format("penstock").option("url", url).option("queue", "q").load().collect()
+    sys.stdout.write(json.dumps(sorted(bytes(row.body).decode() for row in rows)))
+
+
+def others(spark: Any, url: str, folder: str) -> None:
+    """The rest of the jobs, on JSON messages in the queue "q"; says what each came to."""
+    from penstock.spark.jobs import archive, audit, dedup, drain, replay, triage
+    from penstock.spark.report.job import report
+
+    lake = f"{folder}/lake"
+    told: dict[str, object] = {"triaged": triage(spark, "q", url=url).messages}
+    drained = drain(spark, "q", lake, url=url, format="json", schema="n INT")
+    told |= {"drained": drained.messages, "bad": drained.bad_records, "archived": archive(spark, lake, url=url).rows}
+    told |= {"kept": dedup(spark, lake, f"{folder}/single").kept}
+    told |= {"replayed": replay(spark, "q", lake=lake, yes=True, url=url).sent}
+    report(spark, lake, f"{folder}/page.html")
+    told |= {"findings": audit(spark, lake, url=url).findings}
+    sys.stdout.write(json.dumps(told))
+
+
+def main() -> None:
+    from penstock.spark import open_session
+
+    what, options = sys.argv[1], json.loads(sys.argv[2])
+    remote = options.pop("remote", None)
+    master = options.pop("master", None if remote else "local[2,4]")
+    settings = {"spark.sql.shuffle.partitions": "2", **options.pop("settings", {})}
+    spark = open_session("faults", master, remote, settings)
+    if what in ("stream", "write", "read", "others"):
+        globals()[what](spark, **options)
+    else:
+        job = importlib.import_module(f"penstock.spark.jobs.{what}")
+        sys.stdout.write(json.dumps(vars(getattr(job, what)(spark, **options))))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
