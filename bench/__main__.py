@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from bench import databases, emodb, foundation, gq, mqcore, vsqs
+from bench import databases, emodb, foundation, gq, mqcore, pipeline, vsqs
 from bench.measure import as_json, table
 from bench.servers import is_installed
 
@@ -16,6 +16,7 @@ MEASURES = {
     **mqcore.MEASURES,
     **databases.MEASURES,
     **gq.MEASURES,
+    **pipeline.MEASURES,
 }
 
 
