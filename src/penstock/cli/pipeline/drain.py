@@ -39,7 +39,7 @@ from penstock.cli.pipeline.running import (
     help="What the column body is to be.",
 )
 @click.option("--schema", metavar="DDL", help="Fields of JSON bodies, such as 'id int, note string'.")
-@click.option("--partitions", type=click.IntRange(1, 10_000), default=4, show_default=True, help="Files per shipment.")
+@click.option("--partitions", type=click.IntRange(1, 10_000), help="Files per shipment; one a core if left out.")
 @click.option(
     "--hold",
     "hold_ms",

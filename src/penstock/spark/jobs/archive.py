@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, JobFailed, session_of
+from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, JobFailed, session_of, slices
 from penstock.spark.lake import Lake, Place
 from penstock.spark.progress import Progress, Quiet
 from penstock.spark.wire import Conflict, Ended, Export, Wire
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LIMIT = 1_000_000
-PARTITIONS = 4
 
 
 @dataclass
@@ -55,7 +54,7 @@ def archive(
     consumer: str = "archive",
     limit: int = LIMIT,
     max_rows: int | None = None,
-    partitions: int = PARTITIONS,
+    partitions: int | None = None,
     patience_s: float = PATIENCE_S,
     dry_run: bool = False,
     progress: Progress | None = None,
@@ -69,7 +68,8 @@ def archive(
         summary.next_export = wire.next_export(consumer)
         if not dry_run:
             with session_of(spark, "archive", master, remote) as session:
-                job = _Archive(session, wire, Lake(session, lake), summary, progress or Quiet(), api_key, partitions)
+                parts = slices(session, partitions)
+                job = _Archive(session, wire, Lake(session, lake), summary, progress or Quiet(), api_key, parts)
                 job.run(limit, max_rows)
     summary.seconds = time.monotonic() - started_at
     return summary

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.heartbeat import Heartbeat
 from penstock.spark.jobs.queues import source
-from penstock.spark.jobs.running import DEFAULT_URL, HOLD_MS, PATIENCE_S, JobFailed, session_of
+from penstock.spark.jobs.running import DEFAULT_URL, HOLD_MS, PATIENCE_S, JobFailed, session_of, slices
 from penstock.spark.lake import Lake, Place
 from penstock.spark.progress import Progress, Quiet
 from penstock.spark.wire import Conflict, Ended, Shipment, Wire
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.spark.jobs.landing import Landed
 
 LIMIT = 100_000
-PARTITIONS = 4
 _MOST_ENDED = 10
 _GIVEN_BACK = ("released", "lost", "purged")
 
@@ -76,7 +75,7 @@ def drain(
     max_messages: int | None = None,
     format: str = "binary",  # noqa: A002
     schema: str | None = None,
-    partitions: int = PARTITIONS,
+    partitions: int | None = None,
     hold_ms: int = HOLD_MS,
     patience_s: float = PATIENCE_S,
     dry_run: bool = False,
@@ -93,7 +92,7 @@ def drain(
             job = _Drain(session, wire, Lake(session, lake), summary, progress or Quiet(), hold_ms)
             job.clear()
             if not dry_run:
-                source = _Source(session, url, api_key, partitions, format, schema)
+                source = _Source(session, url, api_key, slices(session, partitions), format, schema)
                 job.run(source, limit, max_messages)
     summary.seconds = time.monotonic() - started_at
     return summary

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.spark import open_session, register
+from penstock.spark.folders import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 PATIENCE_S = 300.0
 HOLD_MS = 60 * 60 * 1000
+# A Spark Connect server does not tell.
+_UNKNOWN_CORES = 4
 
 
 class JobFailed(PenstockError):
@@ -35,6 +38,14 @@ def session_of(
         yield opened
     finally:
         opened.stop()
+
+
+def slices(spark: SparkSession, wanted: int | None) -> int:
+    """Into how many parts a batch is cut: one for each core at work, unless somebody knows better. Smaller ones would
+    only cost more tasks, each with a Python process to feed."""
+    if wanted is not None:
+        return wanted
+    return _UNKNOWN_CORES if is_connect(spark) else max(1, spark.sparkContext.defaultParallelism)
 
 
 @contextmanager
