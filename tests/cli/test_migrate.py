@@ -57,7 +57,8 @@ def test_it_says_what_it_has_done(source, target):
     result = migrate(source, target)
     assert result.exit_code == 0, result.output
     assert re.fullmatch(
-        r"copied 1 queue, 1 API key, 0 moves, 0 consumers, 1,233 messages, 1 ledger row in \d+\.\d s; "
+        r"copied 1 queue, 1 API key, 0 moves, 0 consumers, 0 shipments, 0 exports, 0 keyed sends, "
+        r"1,233 messages, 1 ledger row in \d+\.\d s; "
         r"all of it was compared\n",
         result.stdout,
     )
@@ -75,7 +76,19 @@ def test_json(source, target):
     result = migrate(source, target, "--json")
     printed = json.loads(result.stdout)
     assert printed.pop("seconds") > 0
-    assert printed == {"copied": {"queue": 1, "api_key": 1, "move": 0, "consumer": 0, "message": 1_233, "ledger": 1}}
+    assert printed == {
+        "copied": {
+            "queue": 1,
+            "api_key": 1,
+            "move": 0,
+            "consumer": 0,
+            "shipment": 0,
+            "export": 0,
+            "sending": 0,
+            "message": 1_233,
+            "ledger": 1,
+        }
+    }
 
 
 def test_a_log_hears_of_it_every_few_seconds(source, target, monkeypatch):
@@ -107,7 +120,7 @@ def test_it_goes_on(source, half):
     result = migrate(source, half)
     assert result.exit_code == 0
     assert "penstock: going on where an earlier run ended\n" in result.stderr
-    assert "copied 1 queue, 1 API key, 0 moves, 0 consumers, 1,233 messages, 1 ledger row" in result.stdout
+    assert "0 shipments, 0 exports, 0 keyed sends, 1,233 messages, 1 ledger row" in result.stdout
 
 
 @pytest.mark.parametrize(
