@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from penstock import limits
+from penstock.faces.native import arrow
 from tests.faces.native.conftest import Native, bodies
 from tests.servers import ThreadServer
 from tests.talk import Reply
@@ -116,6 +118,16 @@ def test_peek_in_arrow_goes_on_after_its_cursor(native: Native) -> None:
     end = native.talk("GET", f"/v1/queues/q/messages?limit=2&after={rest.headers['Penstock-After']}", accept=ARROW)
     assert table(end).num_rows == 0
     assert end.headers["Penstock-After"] is None
+
+
+def test_a_server_without_arrow_says_so_and_claims_nothing(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    arrow._arrow.cache_clear()
+    native.send("1")
+    reply = native.talk("POST", "/v1/queues/q/claim", {}, accept=ARROW)
+    arrow._arrow.cache_clear()
+    assert (reply.status, native.count()["ready"]) == (501, 1)
+    assert "penstock[arrow]" in reply.json["error"]
 
 
 def test_whoever_does_not_ask_for_arrow_gets_json(native: Native) -> None:

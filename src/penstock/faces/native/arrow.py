@@ -35,7 +35,8 @@ def _arrow() -> Any:
 
 
 def wants_arrow(request: Request) -> bool:
-    return ARROW in request.headers.get(b"accept", b"")
+    """Asked before anything is done: a claim must not take messages that it cannot tell. Raises FeatureMissing."""
+    return ARROW in request.headers.get(b"accept", b"") and _arrow() is not None
 
 
 def is_arrow(request: Request) -> bool:
