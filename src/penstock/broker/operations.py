@@ -181,10 +181,10 @@ def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
         else:
             together.append(send)
     if together:
-        _serve_together(unit, queue, together, now)
+        _serve_sends_together(unit, queue, together, now)
 
 
-def _serve_together(unit: Unit, queue: str, group: list[Send], now: int) -> None:
+def _serve_sends_together(unit: Unit, queue: str, group: list[Send], now: int) -> None:
     drafts = [draft for send in group for draft in send.drafts]
     try:
         settings = next((send.create_as for send in group if send.create_as is not None), None)

@@ -15,6 +15,7 @@ from penstock.edge.message import Request, Response
 from penstock.errors import FeatureMissing, InvalidRequest, TooLarge
 from penstock.faces.native.flatbuffer import is_compressed
 from penstock.faces.native.outcomes import outcome_word
+from penstock.faces.native.requests import media_type
 from penstock.model import LedgerRow, Message
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def wants_arrow(request: Request) -> bool:
 
 
 def is_arrow(request: Request) -> bool:
-    return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == ARROW
+    return media_type(request) == ARROW
 
 
 # Out

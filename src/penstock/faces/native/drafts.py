@@ -16,7 +16,7 @@ from penstock.edge.message import Request
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
 from penstock.faces.native.arrow import is_arrow, read_columns
-from penstock.faces.native.requests import decoder, within
+from penstock.faces.native.requests import decoder, media_type, within
 from penstock.model import Draft
 
 LINES = b"application/x-ndjson"
@@ -53,7 +53,7 @@ def read_drafts(request: Request) -> list[Draft]:
 
 
 def _is_lines(request: Request) -> bool:
-    return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == LINES
+    return media_type(request) == LINES
 
 
 def _read_lines(body: bytes) -> list[SendMessage]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from msgspec import Struct
 
 from penstock import limits
@@ -13,6 +11,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import ShipmentNotFound
 from penstock.faces.answers import json_response
 from penstock.faces.native.arrow import AFTER, ledger_response, wants_arrow
+from penstock.faces.native.bodies import shown_body
 from penstock.faces.native.outcomes import outcome_word
 from penstock.faces.native.requests import answered, consumer_and_number, decoder, query_consumer, query_number, within
 from penstock.faces.permission import Permission, Scope
@@ -126,7 +125,7 @@ def _rows(rows: list[LedgerRow]) -> Response:
 
 
 def _shown(row: LedgerRow) -> dict[str, object]:
-    shown: dict[str, object] = {
+    return {
         "number": row.number,
         "queue": row.queue,
         "id": row.id,
@@ -139,10 +138,5 @@ def _shown(row: LedgerRow) -> dict[str, object]:
         "size": row.size,
         "body_hash": row.body_hash.hex(),
         "content_type": row.content_type,
+        **({} if row.body is None else shown_body(row.body)),
     }
-    if row.body is not None:
-        try:
-            shown["body"] = row.body.decode()
-        except UnicodeDecodeError:
-            shown["body_base64"] = base64.b64encode(row.body).decode()
-    return shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from hashlib import blake2b
 
@@ -15,6 +14,7 @@ from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import json_response
 from penstock.faces.native.arrow import AFTER, is_arrow, messages_response, read_columns, wants_arrow
+from penstock.faces.native.bodies import shown_body
 from penstock.faces.native.drafts import is_bulk, read_drafts
 from penstock.faces.native.requests import answered, decoder, query_number, within
 from penstock.faces.numbers import is_number
@@ -156,7 +156,7 @@ def _cursor(text: str | None) -> PeekAfter | None:
 
 
 def shown(message: Message) -> dict[str, object]:
-    shown: dict[str, object] = {
+    return {
         "id": message.id,
         "queue": message.queue,
         "content_type": message.content_type,
@@ -164,12 +164,8 @@ def shown(message: Message) -> dict[str, object]:
         "sent_at": message.sent_at,
         "ready_at": message.ready_at,
         "receives": message.receives,
+        **shown_body(message.body),
     }
-    try:
-        shown["body"] = message.body.decode()
-    except UnicodeDecodeError:
-        shown["body_base64"] = base64.b64encode(message.body).decode()
-    return shown
 
 
 def _sent(sent: list[Sent]) -> Response:

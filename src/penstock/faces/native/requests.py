@@ -29,6 +29,10 @@ def decoder(shape: type[T]) -> Callable[[bytes], T]:
     return read
 
 
+def media_type(request: Request) -> bytes:
+    return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+
+
 def within(name: str, value: int, lowest: int, highest: int) -> int:
     if not lowest <= value <= highest:
         raise InvalidRequest(f"{name} must be between {lowest} and {highest}")
