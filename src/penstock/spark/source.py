@@ -60,13 +60,17 @@ def _refuse_overwrite(overwrite: bool) -> None:
 
 def register(spark: SparkSession) -> None:
     """Make the format `penstock` known to a session, classic or of Spark Connect. Once more does no harm."""
+    register_source(spark, PenstockSource)
+    _hide_the_key(spark)
+
+
+def register_source(spark: SparkSession, source: type[DataSource]) -> None:
     with _active(spark):
         try:
-            spark.dataSource.register(PenstockSource)
+            spark.dataSource.register(source)
         except AnalysisException as error:
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
-    _hide_the_key(spark)
 
 
 @contextmanager

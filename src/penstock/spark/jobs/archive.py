@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, JobFailed, session_of, slices
+from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, JobFailed, how_it_ended, session_of, slices
 from penstock.spark.lake import Lake, Place
 from penstock.spark.progress import Progress, Quiet
 from penstock.spark.wire import Conflict, Ended, Export, Wire
@@ -119,7 +119,8 @@ class _Archive:
         except JobFailed:
             raise
         except Exception:
-            how = self._how_it_ended(export)
+            again = self.wire.read_export(export.consumer, export.number, export.after, export.through)
+            how = how_it_ended(again)
             if how is None:
                 raise
             if how != "settled":
@@ -129,12 +130,3 @@ class _Archive:
         self.wire.settle_export(export.consumer, export.number)
         self.summary.exports += 1
         self.summary.rows += landed.rows
-
-    def _how_it_ended(self, export: Export) -> str | None:
-        """Spark tells of a failed task in words only. So the export itself is asked: None while it can be read."""
-        try:
-            for _ in self.wire.read_export(export.consumer, export.number, export.after, export.through):
-                pass
-        except Ended as error:
-            return error.how
-        return None

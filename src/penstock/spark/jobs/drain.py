@@ -8,13 +8,14 @@ lake.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.spark.heartbeat import Heartbeat
 from penstock.spark.jobs.queues import source
-from penstock.spark.jobs.running import DEFAULT_URL, HOLD_MS, PATIENCE_S, JobFailed, session_of, slices
+from penstock.spark.jobs.running import DEFAULT_URL, HOLD_MS, PATIENCE_S, JobFailed, how_it_ended, session_of, slices
 from penstock.spark.lake import Lake, Place
 from penstock.spark.progress import Progress, Quiet
 from penstock.spark.wire import Conflict, Ended, Shipment, Wire
@@ -175,7 +176,7 @@ class _Drain:
         except JobFailed:
             raise
         except Exception as error:
-            how = error.how if isinstance(error, Ended) else self._how_it_ended(shipment)
+            how = error.how if isinstance(error, Ended) else how_it_ended(self._read_again(shipment))
             if how is None:
                 raise
             self._give_up(shipment, how)
@@ -191,15 +192,8 @@ class _Drain:
         place = self._place(shipment.number)
         return land(self.spark, self.lake, place, shipment.claimed_at, shipment.messages, lambda: source.read(shipment))
 
-    def _how_it_ended(self, shipment: Shipment) -> str | None:
-        """Spark tells of a failed task in words only. So the shipment itself is asked: it is None while it can be
-        read."""
-        try:
-            for _ in self.wire.read_shipment(shipment.queue, shipment.consumer, shipment.number, 0, shipment.messages):
-                pass
-        except Ended as error:
-            return error.how
-        return None
+    def _read_again(self, shipment: Shipment) -> Iterator[object]:
+        return self.wire.read_shipment(shipment.queue, shipment.consumer, shipment.number, 0, shipment.messages)
 
     def _give_up(self, shipment: Shipment, how: str) -> None:
         if how == "settled":

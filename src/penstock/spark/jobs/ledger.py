@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from penstock.spark.lake import LEDGER_COLUMNS
+from penstock.spark.source import register_source
 from penstock.spark.wire import Wire
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def read_ledger(spark: SparkSession, url: str, api_key: str | None) -> DataFrame
 
 
 def _load(spark: SparkSession, url: str, api_key: str | None, **options: object) -> DataFrame:
-    spark.dataSource.register(LedgerSource)
+    register_source(spark, LedgerSource)
     given = {"url": url, **options} | ({} if api_key is None else {"apiKey": api_key})
     return spark.read.format(LedgerSource.name()).options(**given).load()  # type: ignore[arg-type]
 

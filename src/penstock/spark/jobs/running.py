@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
 from penstock.spark import open_session, register
+from penstock.spark.failures import Ended
 from penstock.spark.folders import is_connect
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ def session_of(
         yield opened
     finally:
         opened.stop()
+
+
+def how_it_ended(reading: Iterable[object]) -> str | None:
+    """Spark tells of a failed task in words only. So what it was to read is read here: None where that works."""
+    try:
+        for _ in reading:
+            pass
+    except Ended as error:
+        return error.how
+    return None
 
 
 def slices(spark: SparkSession, wanted: int | None) -> int:
