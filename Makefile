@@ -6,6 +6,16 @@ COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-ha
 
 .PHONY: run test setup spark demo check bench format requirements clean
 
+# The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
+# interrupted try has left in the folder must not survive there.
+define make_environment
+	@command -v $(PYTHON) >/dev/null || { echo "Penstock needs Python 3.11 or later, and there is no $(PYTHON) here;" \
+		"name one: make $(or $(MAKECMDGOALS),run) PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("Penstock needs Python 3.11 or later, and $(PYTHON)" \
+		" is " + sys.version.split()[0] + "; name another: make $(or $(MAKECMDGOALS),run) PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv --clear $(1)
+endef
+
 run: setup
 	.venv/bin/penstock serve
 
@@ -39,7 +49,7 @@ format: .venv-dev/.ready
 # The server's own environment, and one with the tools beside it: a test tool can never stand in
 # for a dependency that the server lacks.
 .venv/.ready: requirements/server.txt pyproject.toml
-	$(PYTHON) -m venv .venv
+	$(call make_environment,.venv)
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
@@ -49,14 +59,14 @@ format: .venv-dev/.ready
 	touch $@
 
 .venv-dev/.ready: requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv .venv-dev
+	$(call make_environment,.venv-dev)
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 # What the benchmarks compare with, and nothing of ours.
 .venv-peers/.ready: requirements/peers.txt
-	$(PYTHON) -m venv .venv-peers
+	$(call make_environment,.venv-peers)
 	.venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
