@@ -4,7 +4,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n auto
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run test setup spark demo check bench format requirements clean
+.PHONY: run test setup spark demo wheel check bench format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -27,6 +27,10 @@ spark: .venv/.spark
 # A day of orders through queues, lake and report, in a folder of its own.
 demo: spark
 	.venv/bin/penstock pipeline demo
+
+# For machines without a checkout: one file in dist/.
+wheel: setup
+	.venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 
 test: .venv-dev/.ready .venv/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh

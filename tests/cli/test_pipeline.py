@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli import main
+from penstock.extras import how_to_get
 
 JOBS = ("load", "drain", "archive", "report", "triage", "replay", "audit", "dedup", "demo")
 
@@ -54,7 +55,7 @@ def test_every_job_explains_itself_without_spark(job: str) -> None:
 )
 def test_without_spark_a_line_says_what_to_install(words: tuple[str, ...]) -> None:
     done = penstock("pipeline", *words, code=NO_SPARK)
-    assert (done.returncode, done.stderr) == (2, "penstock: this needs Spark: pip install 'penstock[spark]'\n")
+    assert (done.returncode, done.stderr) == (2, f"penstock: this needs Spark: {how_to_get('spark')}\n")
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_master_or_remote() -> None:
 
 def test_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(SparkMissing, match=r"pip install 'penstock\[spark\]'"):
+    with pytest.raises(SparkMissing, match=r"run 'make spark' in the checkout, or pip install 'penstock_mq-"):
         open_session()
 
 

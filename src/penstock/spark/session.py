@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
+from penstock.extras import how_to_get
 from penstock.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _EVERYWHERE = {
 
 class SparkMissing(PenstockError):
     def __init__(self) -> None:
-        super().__init__("this needs Spark: pip install 'penstock[spark]'")
+        super().__init__(f"this needs Spark: {how_to_get('spark')}")
 
 
 def open_session(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import SystemRandom
 
 from penstock.errors import InvalidSetting
+from penstock.extras import how_to_get
 from penstock.stores.memory import MemoryStore
 from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
@@ -62,9 +63,7 @@ def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int) ->
             return open_mariadb(url, lanes)
     except ModuleNotFoundError as missing:
         extra = "postgresql" if scheme.startswith("postgres") else "mariadb"
-        raise InvalidSetting(
-            f"the driver {missing.name} is not installed: pip install 'penstock[{extra}]'"
-        ) from missing
+        raise InvalidSetting(f"the driver {missing.name} is not installed: {how_to_get(extra)}") from missing
     raise InvalidSetting(
         f"no store speaks {scheme!r}; there are sqlite:///PATH, postgresql://HOST/DATABASE, mariadb://HOST/DATABASE, "
         "mqcore:///PATH and memory://"

@@ -127,7 +127,7 @@ def test_a_server_without_arrow_says_so_and_claims_nothing(native: Native, monke
     reply = native.talk("POST", "/v1/queues/q/claim", {}, accept=ARROW)
     arrow._arrow.cache_clear()
     assert (reply.status, native.count()["ready"]) == (501, 1)
-    assert "penstock[arrow]" in reply.json["error"]
+    assert "[arrow]'" in reply.json["error"]
 
 
 def test_whoever_does_not_ask_for_arrow_gets_json(native: Native) -> None:

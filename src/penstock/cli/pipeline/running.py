@@ -14,6 +14,7 @@ from penstock.cli.output import note, print_json
 from penstock.cli.program import NOT_ALL_DONE, REFUSED, WRONG_USAGE
 from penstock.cli.text import printable
 from penstock.errors import PenstockError
+from penstock.extras import how_to_get
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -106,7 +107,7 @@ def imported(module: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow", "py4j"):
             raise
-        raise Lacking("this needs Spark: pip install 'penstock[spark]'") from error
+        raise Lacking(f"this needs Spark: {how_to_get('spark')}") from error
 
 
 def _first_line(error: Exception) -> str:

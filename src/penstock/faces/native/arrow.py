@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.edge.message import Request, Response
 from penstock.errors import FeatureMissing, InvalidRequest, TooLarge
+from penstock.extras import how_to_get
 from penstock.faces.native.flatbuffer import is_compressed
 from penstock.faces.native.outcomes import outcome_word
 from penstock.faces.native.requests import media_type
@@ -31,7 +32,7 @@ def _arrow() -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise FeatureMissing("this server has no Arrow: install penstock[arrow], or ask for JSON") from error
+        raise FeatureMissing(f"this server has no Arrow: ask for JSON, or {how_to_get('arrow')}") from error
     return pyarrow
 
 
