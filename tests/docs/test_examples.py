@@ -14,23 +14,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, Block, blocks, name_of, pattern
+from tests.docs.pages import DOCS, PAGES, ROOT, Block, blocks, name_of, pattern
 from tests.faults.conftest import lacking
 from tests.servers import ThreadServer
 
 SHOWN_URL = "http://127.0.0.1:8080"
+README = ROOT / "README.md"
+# What a newcomer reads first; the second sets the PATH that every other page goes by.
+FIRST = (README, DOCS / "getting-started.md")
 RUN = ("console", "python")
 _END = "--- end of command ---"
 _PRINTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 
 
 class Shell:
-    """One bash for a whole page, so that a variable set in one block is known in the next."""
+    """One bash for a whole page, so that a variable set in one block is known in the next.
+
+    It starts where `make` has left a reader: in a folder with `.venv`, whose programs are not on the `PATH`.
+    """
 
     def __init__(self, folder: Path, url: str) -> None:
-        self._url = url
-        programs = Path(sys.executable).parent
-        environ = os.environ | {"PENSTOCK_URL": url, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+        self.folder, self.url = folder, url
+        environ = os.environ | {"PENSTOCK_URL": url, "PATH": readers_path()}
         self._process = subprocess.Popen(
             ["bash", "--norc"],
             stdin=subprocess.PIPE,
@@ -43,7 +48,7 @@ class Shell:
 
     def run(self, command: str) -> tuple[str, int]:
         """What a command printed to either output, as the page would show it, and its exit code."""
-        command = command.replace(SHOWN_URL, self._url)
+        command = command.replace(SHOWN_URL, self.url)
         self._process.stdin.write(f"{{ {command}\n}} </dev/null; c=$?; printf '\\n{_END} %s\\n' $c; (exit $c)\n")
         self._process.stdin.flush()
         lines = []
@@ -51,13 +56,18 @@ class Shell:
             if line.startswith(_END):
                 text = "\n".join(lines).rstrip("\n")
                 return (text + "\n" if text else ""), int(line.removeprefix(_END))
-            lines.append(line.rstrip().replace(self._url, SHOWN_URL))
+            lines.append(line.rstrip().replace(self.url, SHOWN_URL))
         raise AssertionError(f"the shell ended at: {command}")
 
     def close(self) -> None:
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
+
+
+def readers_path() -> str:
+    folders = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if not (Path(folder) / "penstock").exists())
 
 
 def steps(block: Block) -> list[tuple[str, str]]:
@@ -83,12 +93,24 @@ def run_console(shell: Shell, block: Block) -> None:
         assert code == 0 or after == "echo $?", f"line {block.line}: {command} ended with {code}\n{printed}"
 
 
+def run_script(shell: Shell, block: Block) -> None:
+    """As the page says: saved as a file, and run by the Python in `.venv`."""
+    (shell.folder / "work.py").write_text(block.text.replace(SHOWN_URL, shell.url))
+    printed, code = shell.run(".venv/bin/python work.py")
+    assert code == 0, printed
+    assert pattern(shown_by(block)).fullmatch(printed), f"line {block.line}\nprinted:\n{printed}"
+
+
+def shown_by(block: Block) -> str:
+    return "".join(f"{text}\n" for text in _PRINTED.findall(block.text))
+
+
 def run_python(block: Block, names: dict[str, object], url: str) -> None:
     code = compile(block.text.replace(SHOWN_URL, url), f"line {block.line} and on", "exec")
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(code, names)
-    shown = "".join(f"{text}\n" for text in _PRINTED.findall(block.text))
+    shown = shown_by(block)
     printed = output.getvalue().replace(url, SHOWN_URL)
     assert pattern(shown).fullmatch(printed), f"line {block.line}\nshown:\n{shown}\nprinted:\n{printed}"
 
@@ -100,6 +122,7 @@ def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
             lacking(f"{program} is not installed")
     folder = tmp_path / "here"
     folder.mkdir()
+    (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
     shell = Shell(folder, server.url)
     yield shell
     shell.close()
@@ -110,9 +133,13 @@ def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
 )
 def test_examples(page: Path, server: ThreadServer, shell: Shell) -> None:
     names: dict[str, object] = {}
+    if page not in FIRST:
+        shell.run('export PATH="$PWD/.venv/bin:$PATH"')
     for block in blocks(page):
         if block.language == "console":
             run_console(shell, block)
+        elif block.language == "python" and page == README:
+            run_script(shell, block)
         elif block.language == "python":
             run_python(block, names, server.url)
 
@@ -127,8 +154,7 @@ def test_what_can_be_run_is_run(page: Path) -> None:
 
 
 def test_the_readme_has_examples_of_both_kinds() -> None:
-    [readme] = [page for page in PAGES if page.name == "README.md"]
-    assert {"console", "python"} <= {block.language for block in blocks(readme)}
+    assert {"console", "python"} <= {block.language for block in blocks(README)}
 
 
 @pytest.mark.parametrize(
