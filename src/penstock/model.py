@@ -220,7 +220,7 @@ class MoveStatus(StrEnum):
 
 class Move(Struct, frozen=True):
     """All messages of one queue on their way into another, in steps. `through` is the last sequence number that
-    belongs to it: what is sent to the source later stays there."""
+    belongs to it: what is sent to the source later stays there. `claimed` says that claimed ones go along."""
 
     id: str
     source: str
@@ -231,6 +231,7 @@ class Move(Struct, frozen=True):
     status: MoveStatus = MoveStatus.IN_PROGRESS
     error: str | None = None
     finished_at: int | None = None
+    claimed: bool = False
 
 
 class ShipmentState(StrEnum):

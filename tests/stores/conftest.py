@@ -229,17 +229,19 @@ class Verbs:
         with self.unit(write=False) as unit:
             return unit.last_seq()
 
-    def move(self, source: str, target: str, limit: int = 1_000, through: int | None = None) -> int:
+    def move(
+        self, source: str, target: str, limit: int = 1_000, through: int | None = None, claimed: bool = False
+    ) -> int:
         with self.unit() as unit:
-            return unit.move(source, target, self.now, limit, unit.last_seq() if through is None else through)
+            return unit.move(source, target, self.now, limit, unit.last_seq() if through is None else through, claimed)
 
     def locate(self, *messages: Message | Receipt) -> list[str | None]:
         with self.unit(write=False) as unit:
             return unit.locate([receipt(message) for message in messages])
 
-    def start_move(self, source: str, target: str, move_id: str = "m") -> Move:
+    def start_move(self, source: str, target: str, move_id: str = "m", claimed: bool = False) -> Move:
         with self.unit() as unit:
-            return unit.start_move(move_id, source, target, self.now)
+            return unit.start_move(move_id, source, target, self.now, claimed)
 
     def step_move(self, limit: int = 1_000, move_id: str = "m") -> Move:
         with self.unit() as unit:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock import limits
 from penstock.errors import QueueNotFound
 from penstock.model import Draft, Outcome, Receipt
 
@@ -50,6 +51,30 @@ def test_claimed_messages_stay(two):
     assert two.move("here", "there") == 1
     assert two.seen("here") == [b"claimed"]
     assert two.seen("there") == [b"ready"]
+
+
+def test_claimed_messages_go_along_when_asked_and_arrive_unclaimed(two):
+    two.send(b"1", b"2", Draft(b"delayed", delay_ms=100), to="here")
+    [claimed] = two.claim(limit=1, queue="here")
+    two.renew(claimed, until=limits.NEVER)
+    assert two.move("here", "there", claimed=True) == 3
+    assert two.seen("here") == []
+    assert [(one.body, one.receives, one.ready_at) for one in two.peek("there")] == [
+        (b"1", 0, 0),
+        (b"2", 0, 0),
+        (b"delayed", 0, two.now + 100),
+    ]
+    assert two.ack(claimed) == [False]
+    assert two.bodies(queue="there") == [b"1", b"2"]
+    assert [row.receives for row in two.ledger() if row.id == claimed.id] == [1]
+
+
+def test_what_is_in_a_shipment_never_goes_along(two):
+    two.send(b"1", b"2", to="here")
+    two.ship(limit=1, queue="here")
+    assert two.move("here", "there", claimed=True) == 1
+    assert two.seen("there") == [b"2"]
+    assert two.settle_shipment(queue="here") == 1
 
 
 def test_a_claim_that_has_run_out_does_not_keep_a_message_back(two):

@@ -81,6 +81,16 @@ def test_claimed_messages_stay_and_delayed_ones_go(two):
     assert two.seen("there") == [b"ready", b"delayed"]
 
 
+def test_claimed_messages_go_along_when_asked(two):
+    two.send(b"claimed", to="here")
+    two.claim(queue="here", hold_ms=1_000)
+    two.send(b"ready", to="here")
+    assert two.start_move("here", "there", claimed=True).claimed
+    assert step_to_the_end(two, limit=1).moved == 2
+    assert two.find_move().claimed
+    assert two.seen("there") == [b"claimed", b"ready"]
+
+
 def test_twins_count_as_moved(verbs):
     verbs.create("here")
     verbs.create("there", dedup=Dedup.SEND)

@@ -251,10 +251,10 @@ class SideBySide(RuleBasedStateMachine):
     def release_all(self, queue: str, limit: int) -> None:
         self.both(lambda unit, _: unit.release_all(queue, self.now, limit))
 
-    @rule(here=names, there=names, limit=few, back=st.sampled_from([0, 0, 2]))
-    def move(self, here: str, there: str, limit: int, back: int) -> None:
+    @rule(here=names, there=names, limit=few, back=st.sampled_from([0, 0, 2]), claimed=st.booleans())
+    def move(self, here: str, there: str, limit: int, back: int, claimed: bool) -> None:
         through = self.last_seq() - back
-        self.both(lambda unit, _: unit.move(here, there, self.now, limit, through))
+        self.both(lambda unit, _: unit.move(here, there, self.now, limit, through, claimed))
 
     @rule(picked=picks)
     def locate(self, picked: list[tuple[int, bool, bool]]) -> None:
@@ -262,11 +262,11 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, side: unit.locate(receipts(side)))
 
     @precondition(lambda self: len(self.moves) < 5)
-    @rule(here=names, there=names)
-    def start_move(self, here: str, there: str) -> None:
+    @rule(here=names, there=names, claimed=st.booleans())
+    def start_move(self, here: str, there: str, claimed: bool) -> None:
         move_id = f"move {len(self.moves)}"
         self.moves.append(move_id)
-        self.both(lambda unit, _: unit.start_move(move_id, here, there, self.now))
+        self.both(lambda unit, _: unit.start_move(move_id, here, there, self.now, claimed))
 
     @precondition(lambda self: self.moves)
     @rule(index=st.integers(0, 4), limit=st.sampled_from([1, 2, 20]))

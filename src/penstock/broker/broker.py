@@ -103,9 +103,10 @@ class Broker:
     def release_all(self, queue: str) -> Pending[int]:
         return self._in_steps(lambda unit, now: unit.release_all(queue, now, limits.STEP_ROWS))
 
-    def move(self, source: str, target: str, create_as: Settings) -> Pending[Move]:
-        """Start to move everything that is in a queue now into another, which is made if it does not exist."""
-        return self._moves.start(source, target, create_as)
+    def move(self, source: str, target: str, create_as: Settings, claimed: bool = False) -> Pending[Move]:
+        """Start to move everything that is in a queue now into another, which is made if it does not exist. What is
+        claimed stays, or with `claimed` goes along and arrives unclaimed."""
+        return self._moves.start(source, target, create_as, claimed)
 
     def work(self, function: Callable[[Unit, int], T], writes: bool = True) -> Pending[T]:
         """Run a short function inside a unit; it is told the time. Where it returns AGAIN, it is run again in

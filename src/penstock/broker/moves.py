@@ -35,10 +35,10 @@ class Moves:
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
 
-    def start(self, source: str, target: str, create_as: Settings) -> Pending[Move]:
+    def start(self, source: str, target: str, create_as: Settings, claimed: bool) -> Pending[Move]:
         def start(unit: Unit, now: int) -> Move:
             ensure_queue(unit, target, create_as, now)
-            return unit.start_move(str(uuid4()), source, target, now)
+            return unit.start_move(str(uuid4()), source, target, now, claimed)
 
         def started(move: Move) -> Move:
             self._carry_on(move.id)

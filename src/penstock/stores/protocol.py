@@ -171,11 +171,11 @@ class Unit(Protocol):
         Delayed messages stay delayed; claims that have run out have ended already. Raises QueueNotFound.
         """
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
-        """Move up to `limit` messages that are not claimed and whose `seq` is at most `through`.
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+        """Move up to `limit` messages whose `seq` is at most `through`, those that are claimed only with `claimed`.
 
-        In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives
-        one to those that have none), and arrive with `receives` 0; in the source's ledger they have moved.
+        In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives one to
+        those that have none), and arrive unclaimed with `receives` 0; in the source's ledger they have moved.
         Where the target already holds the same dedup key, the message finishes and the one there stays; but
         a target with `Dedup.CLAIM` takes both. Returns how many left the source: none when source and target
         are one queue. Raises QueueNotFound.
@@ -215,8 +215,9 @@ class Unit(Protocol):
 
     # Moves that take more than one unit
 
-    def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
-        """Remember that everything now in `source` is to move to `target`. Neither queue need exist yet.
+    def start_move(self, move_id: str, source: str, target: str, now: int, claimed: bool = False) -> Move:
+        """Remember that everything now in `source` is to move to `target`, as `move` does it. Neither queue need exist
+        yet.
 
         Raises MoveConflict as `policy.refuse_conflict` does.
         """

@@ -73,7 +73,7 @@ class _Administration:
             raise InvalidRequest("a queue cannot be moved into itself")
         if not (permits(request, "poll", source) and permits(request, "post", target)):
             return NOT_AUTHORIZED
-        started = self._broker.move(source, target, self._service.settings)
+        started = self._broker.move(source, target, self._service.settings, claimed=True)
         return started.then(lambda move: json_response(200, {"id": move.id}))
 
     def move_status(self, request: Request) -> Pending[Response]:

@@ -16,13 +16,13 @@ class RecordVerbs:
     def find_queue(self, name: str) -> Queue | None:
         raise NotImplementedError
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
         raise NotImplementedError
 
-    def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
+    def start_move(self, move_id: str, source: str, target: str, now: int, claimed: bool = False) -> Move:
         unfinished = [move for move in map(self.find_move, self.unfinished_moves()) if move is not None]
         policy.refuse_conflict(source, target, unfinished)
-        return self._put_move(Move(move_id, source, target, self._state.last_seq, now))
+        return self._put_move(Move(move_id, source, target, self._state.last_seq, now, claimed=claimed))
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:
         move = self.find_move(move_id)
@@ -32,7 +32,7 @@ class RecordVerbs:
             return move
         try:
             known = self.find_queue(move.source) is not None
-            moved = self.move(move.source, move.target, now, limit, move.through) if known else 0
+            moved = self.move(move.source, move.target, now, limit, move.through, move.claimed) if known else 0
         except QueueNotFound as missing:
             return self._put_move(replace(move, status=MoveStatus.ERROR, error=str(missing), finished_at=now))
         if not moved:

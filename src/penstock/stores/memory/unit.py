@@ -114,11 +114,12 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
             self._state.put_message(replace(row, dedup_key=None))
         return None
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
         here, there = self._queue(source), self._queue(target)
         if here == there:
             return 0
-        free = (row for row in self._state.in_order(here.number) if row.ready_at <= now or row.receives == 0)
+        rows = (row for row in self._state.in_order(here.number) if row.ready_at < limits.SHIPPED)
+        free = (row for row in rows if claimed or row.ready_at <= now or row.receives == 0)
         moving = list(islice((row for row in free if row.seq <= through), limit))
         # By age, so that of twins among them the oldest is the one to arrive.
         for row in sorted(moving, key=lambda row: row.seq):

@@ -80,7 +80,7 @@ API_KEY = Table("api_key", "API key", _named("number name digest rules created_a
 MOVE = Table(
     "move",
     "move",
-    _named("id source target through started_at moved status error finished_at"),
+    _named("id source target through started_at moved status error finished_at claimed"),
     key_is_text=True,
 )
 CONSUMER = Table(

@@ -41,7 +41,7 @@ class LackingVerbs:
     def release_all(self, queue: str, now: int, limit: int) -> int:
         lacks(Feature.RECEIPTS)
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
         lacks(Feature.MOVE)
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
@@ -56,7 +56,7 @@ class LackingVerbs:
     def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
         lacks(Feature.BARE_IDS)
 
-    def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
+    def start_move(self, move_id: str, source: str, target: str, now: int, claimed: bool = False) -> Move:
         lacks(Feature.MOVE)
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:

@@ -116,7 +116,7 @@ class ArrivalVerbs:
             engine.run("UPDATE message SET dedup_key = NULL WHERE seq = ?", (seq,))
         return None
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int) -> int:
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
         session = self.session
         here, there = session.queue(source), session.queue(target)
         if here.number == there.number:
@@ -129,11 +129,13 @@ class ArrivalVerbs:
             (here.number, through, limit),
         )
         if len(rows) < limit:
+            # A claim that ends before an instant past all others keeps nothing back.
+            held_from = limits.SHIPPED if claimed else now
             rows += engine.rows(
                 f"""SELECT seq FROM {engine.walk}
                     WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR receives = 0)
                     ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
-                (here.number, limits.SHIPPED, through, now, limit - len(rows)),
+                (here.number, limits.SHIPPED, through, held_from, limit - len(rows)),
             )
         seqs = [seq for (seq,) in rows]
         self.carry_over(here, there, seqs, Outcome.MOVED, now)
@@ -150,11 +152,12 @@ class ArrivalVerbs:
             seqs = self._without_twins(here, there, seqs, outcome, now)
         session.record(seqs, outcome, now)
         session.look_everywhere()
+        # `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
         session.engine.run(
-            f"""UPDATE message SET queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL,
-                                   ready_at = CASE WHEN ready_at > ? AND receives = 0 THEN ready_at ELSE 0 END
+            f"""UPDATE message SET ready_at = CASE WHEN ready_at > ? AND receives = 0 THEN ready_at ELSE 0 END,
+                                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL
                 WHERE {session.engine.among("seq")}""",
-            (there.number, now, session.engine.listed(seqs)),
+            (now, there.number, session.engine.listed(seqs)),
         )
         session.departed(here.number, len(seqs))
         session.arrived(there.number, len(seqs))

@@ -8,23 +8,25 @@ from penstock.model import Move, MoveStatus
 from penstock.stores.sql.arrivals import ArrivalVerbs
 from penstock.stores.sql.engine import Row
 
-_COLUMNS = "id, source, target, through, started_at, moved, status, error, finished_at"
+_COLUMNS = "id, source, target, through, started_at, moved, status, error, finished_at, claimed"
 
 
 def _move_of(row: Row) -> Move:
-    move_id, source, target, through, started_at, moved, status, error, finished_at = row
-    return Move(move_id, source, target, through, started_at, moved, MoveStatus(status), error, finished_at)
+    move_id, source, target, through, started_at, moved, status, error, finished_at, claimed = row
+    return Move(
+        move_id, source, target, through, started_at, moved, MoveStatus(status), error, finished_at, bool(claimed)
+    )
 
 
 class MoveVerbs(ArrivalVerbs):
-    def start_move(self, move_id: str, source: str, target: str, now: int) -> Move:
+    def start_move(self, move_id: str, source: str, target: str, now: int, claimed: bool = False) -> Move:
         self.session.change_queues()  # two servers must not start two moves at once
         unfinished = self.session.engine.rows(f"SELECT {_COLUMNS} FROM move WHERE finished_at IS NULL")
         policy.refuse_conflict(source, target, map(_move_of, unfinished))
-        move = Move(move_id, source, target, self.session.engine.last_seq(), now)
+        move = Move(move_id, source, target, self.session.engine.last_seq(), now, claimed=claimed)
         self.session.engine.run(
-            f"INSERT INTO move ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (move.id, source, target, move.through, now, 0, move.status.value, None, None),
+            f"INSERT INTO move ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (move.id, source, target, move.through, now, 0, move.status.value, None, None, int(claimed)),
         )
         return move
 
@@ -37,7 +39,7 @@ class MoveVerbs(ArrivalVerbs):
         moved, status, error = 0, MoveStatus.IN_PROGRESS, None
         try:
             if self.session.find_queue(move.source) is not None:
-                moved = self.move(move.source, move.target, now, limit, move.through)
+                moved = self.move(move.source, move.target, now, limit, move.through, move.claimed)
             if not moved:
                 status = MoveStatus.COMPLETE
         except QueueNotFound as missing:

@@ -1,0 +1,2 @@
+-- 1 where a move takes claimed messages along.
+ALTER TABLE move ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
