@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from datetime import datetime, timedelta
 
 import pytest
 
+from penstock import limits
+from penstock.faces.answers import rfc3339
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
@@ -35,10 +39,23 @@ def test_receive_headers(talk: Talk, queue: str) -> None:
     received = talk("GET", "/messages/q")
     assert received.headers["X-MQS-MESSAGE-RECEIVES"] == "1"
     published, visible = (received.headers[f"X-MQS-MESSAGE-{name}"] for name in ("PUBLISHED-AT", "VISIBLE-AT"))
-    from datetime import datetime, timedelta
-
+    for instant in (published, visible):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", instant)
     held = datetime.fromisoformat(visible) - datetime.fromisoformat(published)
     assert timedelta(seconds=30) <= held < timedelta(seconds=300)
+
+
+@pytest.mark.parametrize(
+    ("instant", "written"),
+    [
+        (0, b"1970-01-01T00:00:00.000Z"),
+        (951_782_400_007, b"2000-02-29T00:00:00.007Z"),
+        (1_772_357_400_999, b"2026-03-01T09:30:00.999Z"),
+        (limits.NEVER, b"9999-12-31T23:59:59.000Z"),
+    ],
+)
+def test_instants_have_milliseconds_and_end_in_z(instant: int, written: bytes) -> None:
+    assert rfc3339(instant) == written
 
 
 @pytest.mark.parametrize("body", [b"", b"\0\xff\r\n\r\n--\0", bytes(range(256)) * 64, b"x" * MEGABYTE])

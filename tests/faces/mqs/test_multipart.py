@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import suppress
 from email.parser import BytesParser
 from email.policy import HTTP
@@ -132,6 +133,64 @@ def test_decoding_never_fails_in_another_way(body: bytes) -> None:
 def test_more_parts_than_the_limit_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="at most 3"):
         decode(encode([((), b"")] * 4, b"b"), b"b", 3)
+    assert len(decode(encode([((), b"")] * 3, b"b") + b"\r\n--b" * 9, b"b", 3)) == 3
+
+
+def test_no_more_boundaries_are_looked_for_than_there_may_be_parts() -> None:
+    """Every one would cost an object of its own: three million, in a body as long as the server takes."""
+    body = b"--b\r\n\r\n\r\n" * 3 + b"--b\r\n" * 3_000_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequest, match="at most 3"):
+            decode(body, b"b", 3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * len(body)
+
+
+BLANKS = b" " * (8 * 1024 * 1024)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"X: a" + BLANKS + b"b",
+        b"X:" + BLANKS + b"b",
+        b"X: " + b"a \t" * 1_000_000,
+        b"X: a\r\n" + BLANKS + b"b",
+        b"X" * 8193 + b": b",
+        BLANKS,
+        b"a" * 8193,
+    ],
+    ids=["inside", "before", "many runs", "folded", "name", "only blanks", "no header"],
+)
+def test_the_head_of_a_part_has_a_length(head: bytes) -> None:
+    """Hours of work, were the effort to grow with the square of a run of blanks."""
+    with pytest.raises(InvalidRequest, match="at most 8192 bytes"):
+        decode(b"--b\r\n" + head + b"\r\n\r\nbody\r\n--b--", b"b", 10)
+
+
+def test_a_head_may_be_as_long_as_it_may_be() -> None:
+    value = b"a" + b" " * 8187 + b"b"
+    assert decode(b"--b\r\nX: " + value + b"\r\n\r\nbody\r\n--b--", b"b", 1) == [({b"x": value}, b"body")]
+
+
+def test_a_part_has_a_hundred_headers_at_most() -> None:
+    def part(count: int) -> bytes:
+        return encode([(tuple((b"X-%d" % number, b"v") for number in range(count)), b"body")], b"b")
+
+    [(headers, body)] = decode(part(100), b"b", 1)
+    assert (len(headers), body) == (100, b"body")
+    with pytest.raises(InvalidRequest, match="at most 100 headers"):
+        decode(part(101), b"b", 1)
+
+
+@pytest.mark.parametrize("blanks", [b" ", b"\t \t", b" \r\n "])
+def test_a_line_of_blanks_is_no_header(blanks: bytes) -> None:
+    assert decode(b"--b  \r\n" + blanks + b"\r\n\r\nbody\r\n--b--", b"b", 1) == [({}, b"body")]
+    with_header = b"--b\r\nX: y \r\n" + blanks + b"\r\nZ:z\r\n\r\nbody\r\n--b--"
+    assert decode(with_header, b"b", 1) == [({b"x": b"y", b"z": b"z"}, b"body")]
 
 
 @pytest.mark.parametrize(

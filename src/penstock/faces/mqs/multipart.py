@@ -10,8 +10,13 @@ from penstock.errors import InvalidRequest
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-_HEADER_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*", re.DOTALL)
+# What a part may say before its body.
+HEAD_BYTES = 8192
+HEAD_LINES = 100
+
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FOLD = re.compile(rb"\r\n[ \t]+")
+_BLANKS = b" \t"
 
 
 def boundary_of(content_type: str) -> bytes | None:
@@ -39,8 +44,8 @@ def encode(parts: Iterable[tuple[Headers, bytes]], boundary: bytes) -> bytes:
 def decode(body: bytes, boundary: bytes, limit: int) -> list[tuple[Mapping[bytes, bytes], bytes]]:
     """Headers (names in lower case) and body of each part. What comes before the first delimiter and after the
     last is ignored, as RFC 2046 has it."""
-    delimiter = b"\r\n--" + boundary
-    pieces = (b"\r\n" + body).split(delimiter)
+    # One piece more than the parts allowed: the closing boundary begins it, or there are too many.
+    pieces = (b"\r\n" + body).split(b"\r\n--" + boundary, limit + 1)
     parts: list[tuple[Mapping[bytes, bytes], bytes]] = []
     for piece in pieces[1:]:
         if piece.startswith(b"--"):
@@ -48,7 +53,7 @@ def decode(body: bytes, boundary: bytes, limit: int) -> list[tuple[Mapping[bytes
         if len(parts) == limit:
             raise InvalidRequest(f"a multipart body holds at most {limit} messages")
         padding, newline, part = piece.partition(b"\r\n")
-        if not newline or padding.strip(b" \t"):
+        if not newline or padding.strip(_BLANKS):
             raise InvalidRequest("a boundary of the multipart body is not followed by a new line")
         parts.append(_part(part))
     raise InvalidRequest("the multipart body does not end with its closing boundary")
@@ -57,13 +62,24 @@ def decode(body: bytes, boundary: bytes, limit: int) -> list[tuple[Mapping[bytes
 def _part(part: bytes) -> tuple[Mapping[bytes, bytes], bytes]:
     if part.startswith(b"\r\n"):
         return {}, part[2:]
-    head, blank, body = part.partition(b"\r\n\r\n")
-    if not blank:
+    end = part.find(b"\r\n\r\n", 0, HEAD_BYTES + 4)
+    if end < 0:
+        if len(part) > HEAD_BYTES:
+            raise InvalidRequest(f"the headers of a part of the multipart body are at most {HEAD_BYTES} bytes long")
         raise InvalidRequest("a part of the multipart body has no empty line after its headers")
+    return _headers(part[:end]), part[end + 4 :]
+
+
+def _headers(head: bytes) -> Mapping[bytes, bytes]:
+    lines = _FOLD.sub(b" ", head).split(b"\r\n")
+    if len(lines) > HEAD_LINES:
+        raise InvalidRequest(f"a part of the multipart body has at most {HEAD_LINES} headers")
     headers = {}
-    for line in _FOLD.sub(b" ", head).split(b"\r\n"):
-        match = _HEADER_LINE.fullmatch(line)
-        if match is None or b"\n" in line or b"\r" in line or b"\0" in line:
+    for line in lines:
+        if not line.strip(_BLANKS):
+            continue  # a line of blanks says nothing, and some clients send one
+        name, colon, value = line.partition(b":")
+        if not colon or not _NAME.fullmatch(name) or b"\n" in line or b"\r" in line or b"\0" in line:
             raise InvalidRequest("a part of the multipart body has a header that does not parse")
-        headers[match[1].lower()] = match[2]
-    return headers, body
+        headers[name.lower()] = value.strip(_BLANKS)
+    return headers
