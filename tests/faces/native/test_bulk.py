@@ -135,6 +135,36 @@ def test_whoever_does_not_ask_for_arrow_gets_json(native: Native) -> None:
     assert native.talk("POST", "/v1/queues/q/claim", {}, accept="text/html, */*").json["messages"]
 
 
+@pytest.mark.parametrize(
+    ("accept", "in_arrow"),
+    [
+        (ARROW, True),
+        (ARROW.upper(), True),
+        (f"{ARROW}, */*", True),
+        (f"application/json, {ARROW}", True),
+        (f"application/json;q=0.9,{ARROW};v=1;q=0.9", True),
+        (f"application/json; q=0.5, {ARROW}", True),
+        (f"{ARROW};q=0.001", True),
+        (f"{ARROW};q=0", False),
+        (f"{ARROW}; Q=0.000, application/json", False),
+        (f"{ARROW};q=0.5, application/json", False),
+        (f"{ARROW};q=0.5, application/*;q=0.6", False),
+        (f"{ARROW};q=0.5, */*", False),
+        (f"{ARROW};q=0.5, application/json;q=0.1, */*", True),
+        (f"{ARROW};q=much", False),
+        (f"{ARROW};q=nan", False),
+        (f"{ARROW}-of-another-kind", False),
+        (f"x{ARROW}", False),
+        (f'text/plain;note="{ARROW}"', False),
+        ("application/*", False),
+        ("", False),
+    ],
+)
+def test_arrow_comes_only_where_it_is_asked_for(native: Native, accept: str, in_arrow: bool) -> None:
+    reply = native.talk("GET", "/v1/queues/q/messages", accept=accept)
+    assert reply.headers["Content-Type"] == (ARROW if in_arrow else "application/json")
+
+
 REFUSED: dict[str, bytes] = {
     "nothing": b"",
     "no stream": b"\x00" * 100,

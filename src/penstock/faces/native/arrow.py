@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.edge.message import Request, Response
 from penstock.errors import FeatureMissing, InvalidRequest, TooLarge
 from penstock.extras import how_to_get
-from penstock.faces.native.flatbuffer import is_compressed
+from penstock.faces.native.flatbuffer import check_batch
 from penstock.faces.native.outcomes import outcome_word
-from penstock.faces.native.requests import media_type
+from penstock.faces.native.requests import media_type, prefers
 from penstock.model import LedgerRow, Message
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def _arrow() -> Any:
 
 def wants_arrow(request: Request) -> bool:
     """Asked before anything is done: a claim must not take messages that it cannot tell. Raises FeatureMissing."""
-    return ARROW in request.headers.get(b"accept", b"") and _arrow() is not None
+    accept = request.headers.get(b"accept", b"").lower()
+    return ARROW in accept and prefers(accept, ARROW) and _arrow() is not None
 
 
 def is_arrow(request: Request) -> bool:
@@ -116,7 +117,7 @@ def read_columns(body: bytes, known: Sequence[str], rows: int) -> dict[str, list
     try:
         table = _table(body, known, rows)
         return {name: table.column(name).to_pylist() for name in table.column_names}
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
         raise InvalidRequest(f"the body is no Arrow stream that can be read: {str(error)[:200]}") from error
 
 
@@ -125,9 +126,12 @@ def _table(body: bytes, known: Sequence[str], rows: int) -> pa.Table:
     with pa.ipc.open_stream(body) as reader:
         schema = reader.schema
     _check_schema(schema, known)
-    for message in pa.ipc.MessageReader.open_stream(body):
-        if message.type == "record batch" and is_compressed(message.metadata.to_pybytes()):
-            raise InvalidRequest("the buffers of an Arrow stream must not be compressed")
+    messages = pa.ipc.MessageReader.open_stream(body)
+    messages.read_next_message()  # the schema, which was read above
+    for message in messages:
+        if message.type != "record batch":
+            raise InvalidRequest(f"an Arrow stream holds record batches after its schema, not a {message.type}")
+        check_batch(message.metadata.to_pybytes(), 0 if message.body is None else message.body.size)
     with pa.ipc.open_stream(body) as reader:
         batches = []
         count = 0
