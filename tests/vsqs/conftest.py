@@ -17,9 +17,10 @@ MS = 1_000_000
 
 
 class Clock:
-    """Stands still for whoever only looks, and moves one step for whoever looks again: a retry loop ends."""
+    """Moves one step with every look, so that loops which wait for it end: a quarter of a millisecond, because a
+    publisher must be able to look twice within one."""
 
-    def __init__(self, step_ns: int = MS) -> None:
+    def __init__(self, step_ns: int = MS // 4) -> None:
         self.ns = START_MS * MS
         self.step_ns = step_ns
 

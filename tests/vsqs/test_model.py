@@ -65,7 +65,7 @@ class Model(RuleBasedStateMachine):
             self.clock.pass_(0.1)
         now = self.clock.ms
         id_, payload = self.queues[index].receive(hold_ms / 1000, timeout=0)
-        ready = [number for number, (_, until) in self.messages.items() if until < now]
+        ready = [number for number, (_, until) in self.messages.items() if until <= now]
         if id_ is None:
             assert not ready
             return
@@ -79,7 +79,9 @@ class Model(RuleBasedStateMachine):
     @rule(index=which, pick=st.integers(0, 50))
     def delete(self, index: int, pick: int) -> None:
         id_ = self.ever[pick % len(self.ever)] if self.ever else "5"
-        assert self.queues[index].delete(id_) is (self.messages.pop(int(id_), None) is not None)
+        present = int(id_) in self.messages or (self.path / f"{id_}.new").exists() or (self.path / f"{id_}.x").exists()
+        assert self.queues[index].delete(id_) is present
+        self.messages.pop(int(id_), None)
 
     @rule(index=which)
     def reopen(self, index: int) -> None:
@@ -92,7 +94,7 @@ class Model(RuleBasedStateMachine):
         )
         old.close()
 
-    @rule(name=st.sampled_from(["x", ".5", "5.new", "07"]))
+    @rule(name=st.sampled_from(["x", ".5", "5.new", "5.x", "07"]))
     def litter(self, name: str) -> None:
         (self.path / name).write_bytes(b"litter")
 
@@ -102,7 +104,7 @@ class Model(RuleBasedStateMachine):
 
     @invariant()
     def every_message_is_one_file(self) -> None:
-        found = [name.partition(".")[0] for name in files(self.path) if name[0] not in "x.0" and name != "5.new"]
+        found = [name.partition(".")[0] for name in files(self.path) if name[0] not in "x.05"]
         assert sorted(map(int, found)) == sorted(self.messages)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from penstock.vsqs import disk
@@ -12,7 +14,7 @@ from tests.vsqs.conftest import START_MS, drain, files
 
 def test_a_message_is_one_file_named_after_the_current_time(queue, path, clock):
     id_ = queue.publish(b"hello")
-    assert int(id_) == clock.ms
+    assert START_MS <= int(id_) < clock.ms
     assert files(path) == [id_]
     assert (path / id_).read_bytes() == b"hello"
 
@@ -67,9 +69,63 @@ def test_an_id_is_not_used_again_within_its_millisecond(opened, clock):
         assert queue.publish(b"later") > id_
 
 
+@pytest.mark.parametrize("precision", ["ms", "us"])
+@pytest.mark.parametrize("others", [1, 2])
+def test_an_id_does_not_come_back_to_a_publisher_that_stood_still(opened, path, clock, monkeypatch, precision, others):
+    """Between its look at the clock and its draft, others publish, receive and delete under that very number."""
+    queue, other, consumer = opened(precision=precision), opened(precision=precision), opened()
+    clock.step_ns = 50_000
+    create, gone = disk.create, []
+
+    def stalled(directory: int, name: str) -> int:
+        monkeypatch.setattr(disk, "create", create)
+        (path / name.removesuffix(".new")).write_bytes(b"from another host, with the same clock")
+        gone.append(name.removesuffix(".new"))
+        gone.extend(other.publish(b"x") for _ in range(others - 1))
+        clock.pass_(0.002)
+        while (received := consumer.receive(timeout=0))[0] is not None:
+            assert consumer.delete(received[0])
+        return create(directory, name)
+
+    monkeypatch.setattr(disk, "create", stalled)
+    id_ = queue.publish(b"later")
+    assert len(gone) == others
+    assert id_ not in gone
+    assert consumer.receive(timeout=0) == (id_, b"later")
+
+
+@pytest.mark.parametrize("precision", ["ms", "us"])
+def test_a_number_is_published_only_when_its_time_has_passed(opened, monkeypatch, precision):
+    """So that nobody who looks at the clock later can still choose it."""
+    queue = opened(precision=precision, clock=time.time_ns)
+    move, moved_ns = queue._mover.move, []
+
+    def moving(directory: int, old: str, new: str) -> None:
+        moved_ns.append(time.time_ns())
+        move(directory, old, new)
+
+    monkeypatch.setattr(queue._mover, "move", moving)
+    published = [int(queue.publish(b"x")) for _ in range(20)]
+    assert all(moved // queue._unit_ns > number for moved, number in zip(moved_ns, published, strict=True))
+
+
+def test_a_directory_that_is_slow_to_make_files_still_takes_messages(opened, clock, monkeypatch):
+    """Numbers are taken ahead of the clock, as far as making a file takes."""
+    queue = opened()
+    create = disk.create
+
+    def slow(directory: int, name: str) -> int:
+        clock.pass_(0.02)
+        return create(directory, name)
+
+    monkeypatch.setattr(disk, "create", slow)
+    published = [queue.publish(b"x") for _ in range(3)]
+    assert [int(id_) for id_ in published] == sorted({int(id_) for id_ in published})
+
+
 def test_microseconds_are_an_option(opened, clock, path):
     precise = opened(precision="us")
-    assert int(precise.publish(b"")) == clock.ns // 1_000
+    assert START_MS * 1_000 < int(precise.publish(b"")) < clock.ns // 1_000
     id_, _ = precise.receive()
     # The end of a claim is in milliseconds all the same, so that instances of both kinds understand each other.
     assert int(files(path)[0].split(".")[1]) == clock.ms + 10_000
@@ -169,10 +225,32 @@ def test_delete_finds_a_message_whose_claim_has_changed_hands(opened, path, cloc
     assert files(path) == []
 
 
-def test_delete_leaves_what_is_still_being_written(queue, path):
-    (path / "5.new").write_bytes(b"")
+@pytest.mark.parametrize("extension", ["", ".new", ".99999999999999", ".0", ".bak", ".new.1", ".é\n"])
+def test_delete_removes_a_file_whatever_its_extension(queue, path, extension):
+    for name in ("5", "50", "6.new", "x5", "5x"):
+        (path / name.replace("5", "15")).write_bytes(b"another's")
+    (path / f"5{extension}").write_bytes(b"")
+    before = files(path)
+    assert queue.delete("5") is True
+    assert files(path) == sorted(set(before) - {f"5{extension}"})
     assert queue.delete("5") is False
-    assert files(path) == ["5.new"]
+
+
+def test_a_message_whose_draft_is_deleted_is_published_all_the_same(opened, path, monkeypatch):
+    queue, other = opened(), opened()
+    sync, deleted = disk.sync, []
+
+    def deleting(descriptor: int) -> None:
+        if not deleted:
+            [draft] = files(path)
+            deleted.append(draft)
+            assert other.delete(draft.removesuffix(".new"))
+        sync(descriptor)
+
+    monkeypatch.setattr(disk, "sync", deleting)
+    id_ = queue.publish(b"x")
+    assert [id_] != [name.removesuffix(".new") for name in deleted]
+    assert drain(other) == [b"x"]
 
 
 # Requeuing
@@ -201,10 +279,19 @@ def test_expired_messages_come_before_the_next_in_their_old_order(opened, clock)
     assert drain(first) == [b"2", b"4", b"5"]
 
 
-def test_a_claim_of_no_time_is_over_at_the_next_millisecond(queue, clock):
+def test_a_claim_that_ends_at_this_very_instant_has_ended(queue, path, clock):
     id_ = queue.publish(b"x")
+    clock.step_ns = 0
+    (path / id_).rename(path / f"{id_}.{clock.ms + 1}")
+    assert queue.receive(timeout=0) == (None, None)
+    (path / f"{id_}.{clock.ms + 1}").rename(path / f"{id_}.{clock.ms}")
+    assert queue.receive(timeout=0) == (id_, b"x")
+
+
+def test_a_claim_of_no_time_is_over_at_once(queue, clock):
+    id_ = queue.publish(b"x")
+    clock.step_ns = 0
     assert queue.receive(0, timeout=0)[0] == id_
-    clock.pass_(0.001)
     assert queue.receive(0, timeout=0)[0] == id_
 
 

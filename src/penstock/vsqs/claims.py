@@ -81,7 +81,7 @@ class Claims:
         mirror = self._view.mirror
         found = False
         now = self._clock() // _MS
-        while (first := mirror.first_until()) is not None and first[0] < now:
+        while (first := mirror.first_until()) is not None and first[0] <= now:
             until, number = first
             claimed = names.of(number, until)
             found = True
@@ -106,14 +106,13 @@ class Claims:
         mirror = self._view.mirror
         sure = False
         while True:
-            state = mirror.state_of(number)
-            if state is not None:
-                name = names.of(number, state)
-                mirror.discard(number, state)
+            name = mirror.name_of(number)
+            if name is not None:
+                mirror.forget(name)
                 if disk.modified_ns(self._directory, name) is not None and disk.remove(self._directory, name):
                     return True
             elif sure:
                 return False
-            # It may have changed its state under our eyes, or this instance has never seen it.
+            # Its name may have changed under our eyes, or this instance has never seen it.
             self._view.refresh(sure=True)
             sure = True

@@ -4,9 +4,11 @@ The number is the current time. `O_EXCL` makes it unique among messages being wr
 number exists in another state is what the document lists the directory for, and what the view answers: with a watch
 from the events, without one from a listing.
 
-Why the events are enough: a directory changes one step at a time, and each change queues its event before the next can
-start. Once `N.new` exists, every earlier change to any name `N…` is in the queue of events, and no other process can
-make a new `N` before `N.new` is gone.
+Neither would notice a message that came and went in between: published, received and deleted while this process stood
+still between its look at the clock and its `N.new`. Its id would then be given out twice, and a slow consumer could
+delete a stranger's message. So a number closes when the clock has passed it: its draft must exist before that, and is
+published only after. `N.new` made in time is therefore the first of its number, whatever anybody has seen. Where making
+a file takes longer than a number stays open, numbers are taken that far ahead of the clock.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from penstock.vsqs.view import View
 # A clock set back by less than this is waited for, so that the messages of one instance keep their order.
 _PATIENCE_NS = 1_000_000_000
 _NAP_S = 0.001
+# How far ahead a number of microseconds is taken at first: making a file takes longer than one.
+_LEAD_NS = 100_000
 
 
 class Drafts:
@@ -35,12 +39,13 @@ class Drafts:
         self._lock = lock
         self._view = view
         self._last = -1
+        self._lead_ns = _LEAD_NS if unit_ns < _LEAD_NS else 0
 
     def create(self) -> tuple[int, int]:
         """A number that is no other message's, and its empty file, open for writing."""
         while True:
             now_ns = self._clock()
-            number = now_ns // self._unit_ns
+            number = (now_ns + self._lead_ns) // self._unit_ns
             behind = self._last - number
             if behind < 0 or behind * self._unit_ns > _PATIENCE_NS:
                 descriptor = self._try(number)
@@ -49,6 +54,14 @@ class Drafts:
             # Until the clock shows another number; never long, for the clock may be set meanwhile.
             time.sleep(min(_NAP_S, (self._unit_ns - now_ns % self._unit_ns) / 1e9))
 
+    def close(self, number: int) -> None:
+        """Wait until the clock has passed this number. The payload was synced meanwhile: little is left, if any."""
+        closes_ns = (number + 1) * self._unit_ns
+        # By the other clock too: ours may stand still, or be set back at any time.
+        patient_until = time.monotonic_ns() + min(closes_ns - self._clock(), _PATIENCE_NS)
+        while (left_ns := min(closes_ns - self._clock(), patient_until - time.monotonic_ns())) > 0:
+            time.sleep(left_ns / 1e9)
+
     def _try(self, number: int) -> int | None:
         draft = names.of(number, DRAFT)
         try:
@@ -56,11 +69,14 @@ class Drafts:
         except FileExistsError:
             return None
         try:
+            late = self._clock() >= (number + 1) * self._unit_ns
             with self._lock:
+                # A process that stood still once is soon itself again; a slow file system stays slow.
+                self._lead_ns = self._longer_lead() if late else self._lead_ns - self._lead_ns // 16
                 self._view.refresh(sure=True)
                 mirror = self._view.mirror
-                # The highest number seen may be that of a message deleted since: an id is not used twice.
-                if number not in mirror and number != mirror.highest:
+                # The highest number seen may be that of a message deleted since, while a clock was set.
+                if not (late or mirror.is_taken(number) or number == mirror.highest):
                     self._last = number
                     return descriptor
         except BaseException:
@@ -68,6 +84,9 @@ class Drafts:
             raise
         self._drop(draft, descriptor)
         return None
+
+    def _longer_lead(self) -> int:
+        return min(_PATIENCE_NS, max(2 * self._lead_ns, self._unit_ns))
 
     def _drop(self, draft: str, descriptor: int) -> None:
         os.close(descriptor)

@@ -19,6 +19,8 @@ _FEW = 256
 class Mirror:
     def __init__(self) -> None:
         self.drafts: set[int] = set()
+        # Names of a number with an extension that is none of ours, by that number.
+        self._strays: dict[int, set[str]] = {}
         # The greatest number ever seen on a message: it may have been deleted since.
         self.highest = -1
         self._ready: set[int] = set()
@@ -33,17 +35,36 @@ class Mirror:
         """Messages, ready or claimed."""
         return len(self._ready) + self._claim_count
 
-    def __contains__(self, number: int) -> bool:
-        return number in self._ready or number in self._claims
+    def is_taken(self, number: int) -> bool:
+        """Whether there is a file of this number that is not being written."""
+        return number in self._ready or number in self._claims or number in self._strays
+
+    def see(self, name: str) -> None:
+        """A name has appeared in the directory."""
+        if (parsed := names.parse(name)) is not None:
+            self.add(*parsed)
+        elif (number := names.stray_number(name)) is not None:
+            self._strays.setdefault(number, set()).add(name)
+
+    def forget(self, name: str) -> None:
+        """A name has gone from the directory."""
+        if (parsed := names.parse(name)) is not None:
+            self.discard(*parsed)
+        elif (number := names.stray_number(name)) in self._strays:
+            self._strays[number].discard(name)
+            if not self._strays[number]:
+                del self._strays[number]
 
     def replace(self, listing: Iterable[str]) -> None:
         """Forget everything but the highest number, and hold these."""
         ready: list[int] = []
         claims: list[tuple[int, int]] = []
         self.drafts = set()
+        self._strays = {}
         for name in listing:
             parsed = names.parse(name)
             if parsed is None:
+                self.see(name)
                 continue
             number, state = parsed
             if state == READY:
@@ -116,8 +137,13 @@ class Mirror:
             heapq.heappop(self._untils)
         return None
 
-    def state_of(self, number: int) -> int | None:
-        """The claim on a message, the one that ends last if there are two; else whether it is ready."""
+    def name_of(self, number: int) -> str | None:
+        """The file of a number, in any state: the claim that ends last if there are two, then a ready message, then
+        one that is being written, then a stray."""
         if number in self._claims:
-            return max(self._claims[number])
-        return READY if number in self._ready else None
+            return names.of(number, max(self._claims[number]))
+        if number in self._ready:
+            return names.of(number, READY)
+        if number in self.drafts:
+            return names.of(number, DRAFT)
+        return min(self._strays.get(number, ()), default=None)

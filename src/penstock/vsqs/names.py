@@ -5,7 +5,8 @@
     1415776871123.1415776879654    claimed until then, always in milliseconds
 
 Only the plain decimal form counts, so that a name and its number stand for each other: no sign, no leading zero,
-no digit of another script. Anything else in the directory belongs to somebody else.
+no digit of another script. A number with any other extension is a stray: deleting that number deletes it, and nothing
+else touches it. Any other name belongs to someone else.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ READY: Final = -1
 
 _NUMBER = "0|[1-9][0-9]{0,18}"
 _NAME = re.compile(rf"({_NUMBER})(?:\.(new|{_NUMBER}))?")
+_STRAY = re.compile(rf"({_NUMBER})\..+", re.DOTALL)
 
 
 def parse(name: str) -> tuple[int, int] | None:
@@ -30,6 +32,12 @@ def parse(name: str) -> tuple[int, int] | None:
     if extension is None:
         return int(found[1]), READY
     return int(found[1]), DRAFT if extension == "new" else int(extension)
+
+
+def stray_number(name: str) -> int | None:
+    """The number in a name that `parse` does not know: a number with an extension that means nothing here."""
+    found = _STRAY.fullmatch(name)
+    return None if found is None else int(found[1])
 
 
 def of(number: int, state: int) -> str:

@@ -122,7 +122,8 @@ class Queue:
                 os.close(descriptor)
 
     def delete(self, id: str) -> bool:  # noqa: A002
-        """Remove a message, whoever has claimed it and also if nobody has. Whether it was there.
+        """Remove a message in any state: ready, claimed by anyone, or left unfinished by its publisher. Whether it
+        was there.
 
         When this returns, the message is gone for good, also when another process removed it.
         """
@@ -151,9 +152,10 @@ class Queue:
                     disk.sync(descriptor)
                 finally:
                     os.close(descriptor)
+                self._drafts.close(number)
                 self._mover.move(self._directory, draft, ready)
             except FileNotFoundError:
-                # This process stood still for so long that the draft was swept as a leftover.
+                # This process stood still for so long that the draft was swept as a leftover, or it was deleted.
                 continue
             except FileExistsError:
                 # Without a watch a listing may have missed the other message: it was renamed while we read on.
@@ -206,8 +208,7 @@ class Queue:
             seconds = min(seconds, left)
         first = self._view.mirror.first_until()
         if first is not None:
-            # One millisecond later, because only then it lies in the past.
-            seconds = min(seconds, max(0.0, (first[0] + 1) / 1000 - self._clock() / 1e9))
+            seconds = min(seconds, max(0.0, first[0] / 1000 - self._clock() / 1e9))
         self._waiting.sleep(seconds, self._view.descriptor)
         if self._closed:
             raise QueueClosed("the queue was closed")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from penstock.vsqs import disk, names
+from penstock.vsqs import disk
 from penstock.vsqs.mirror import Mirror
 from penstock.vsqs.watch import Change, Watch, open_watch
 
@@ -118,13 +118,10 @@ class View:
     def _apply(self, changes: list[Change]) -> None:
         mirror = self.mirror
         for name, appeared in changes:
-            parsed = names.parse(name)
-            if parsed is None:
-                continue
             if appeared:
-                mirror.add(*parsed)
+                mirror.see(name)
             else:
-                mirror.discard(*parsed)
+                mirror.forget(name)
 
     def close(self) -> None:
         if self._watch is not None:
