@@ -94,7 +94,7 @@ def test_queues_goes_through_every_page(client, monkeypatch):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "\ud800"])
 def test_a_name_that_no_path_can_carry_is_not_sent(client, name):
-    with pytest.raises(InvalidRequest, match="is no queue name") as caught:
+    with pytest.raises(InvalidRequest, match="is not a queue name") as caught:
         client.delete_queue(name)
     assert caught.value.status is None
 

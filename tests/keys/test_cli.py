@@ -1,4 +1,4 @@
-"""`penstock key`, which opens the store itself."""
+"""`penstock key`, which opens the store itself or asks a server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli import main
+from penstock.stores import open_store
 from tests.keys.conftest import KeyStore, eventually
 from tests.servers import ThreadServer
 
@@ -19,6 +20,8 @@ from tests.servers import ThreadServer
 @pytest.fixture
 def run(key_store: KeyStore) -> Callable[..., Result]:
     def run(*words: str, stdin: str | None = None) -> Result:
+        if not key_store.path.exists():
+            open_store(key_store.url).close()
         return CliRunner(env={"PENSTOCK_STORE": key_store.url}).invoke(main, ("key", *words), input=stdin)
 
     return run
@@ -82,8 +85,8 @@ def test_check_takes_a_name_or_a_secret(run, words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
-        (("create", "--name", "a b", "--allow", "queue|*|*"), 3, "the name of an API key"),
-        (("create", "--name", "k", "--allow", "queue|send|*"), 3, "the action is one of"),
+        (("create", "--name", "a b", "--allow", "queue|*|*"), 2, "'--name': the name of an API key"),
+        (("create", "--name", "k", "--allow", "queue|send|*"), 2, "'--allow': 'queue|send|*': the action is one of"),
         (("create", "--name", "k"), 2, "--allow"),
         (("create", "--allow", "queue|*|*"), 2, "--name"),
         (("revoke", "nobody"), 3, "no API key 'nobody'"),
@@ -130,3 +133,91 @@ def test_as_a_program_in_the_folder_of_the_server(tmp_path: Path) -> None:
     assert penstock("revoke", "k").stdout == "revoked k\n"
     assert penstock("check", "--secret", secret, "--action", "poll", "--queue", "q").returncode == 1
     assert secret not in penstock("list").stdout
+
+
+# A store that is not there
+
+CREATE = ("create", "--name", "k", "--allow", "queue|*|*")
+OTHERS = [("list",), ("revoke", "k"), ("check", "--name", "k", "--action", "post", "--queue", "q")]
+
+
+def key(*words: str, **environ: str) -> Result:
+    return CliRunner(env=environ).invoke(main, ("key", *words))
+
+
+@pytest.mark.parametrize("words", OTHERS, ids=lambda words: words[0])
+def test_only_create_makes_a_store(words: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = key(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"penstock: there is no store at {tmp_path}/data/penstock.db: name it with --store")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_create_says_that_it_has_made_a_store(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = key(*CREATE)
+    assert made.exit_code == 0
+    assert made.stderr.startswith(f"penstock: there was no store at {tmp_path}/data/penstock.db: it was made")
+    again = key("create", "--name", "k2", "--allow", "queue|*|*")
+    assert (again.exit_code, "was made" in again.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("kind", ["postgres_url", "mariadb_url"])
+def test_a_database_without_a_store(kind: str, request: pytest.FixtureRequest) -> None:
+    database_url = request.getfixturevalue(kind)
+    for words in OTHERS:
+        result = key(*words, "--store", database_url)
+        assert (result.exit_code, "there is no store at" in result.stderr) == (2, True), result.output
+        assert "pen%2Fst%40ck" not in result.stderr
+    made = key(*CREATE, "--store", database_url)
+    assert (made.exit_code, "it was made, with this key" in made.stderr) == (0, True), made.output
+    assert key("list", "--store", database_url).stdout.splitlines()[1].startswith("k ")
+
+
+@pytest.mark.parametrize("words", [CREATE, *OTHERS], ids=lambda words: words[0])
+def test_a_store_of_mqcore_keeps_no_keys(words: tuple[str, ...], tmp_path: Path) -> None:
+    result = key(*words, "--store", f"mqcore:///{tmp_path}/mq")
+    assert (result.exit_code, result.stderr) == (2, "penstock: an mqcore:// store does not keep API keys\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Through a server
+
+
+def test_through_a_server(server: ThreadServer, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    admin = key("create", "--name", "admin", "--allow", "queue|*|*", "--url", server.url).stdout.strip()
+    assert admin.startswith("psk_")
+    with server.talk() as talk:
+        eventually(lambda: talk("GET", "/v1/queues").status == 401)
+    environ = {"PENSTOCK_URL": server.url, "PENSTOCK_API_KEY": admin}
+    assert key("list", PENSTOCK_URL=server.url).exit_code == 3
+    made = json.loads(key("create", "--name", "k", "--allow", "queue|post|a*", "--json", **environ).stdout)
+    assert (made["name"], made["rules"], made["secret"][:4]) == ("k", ["queue|post|a*"], "psk_")
+    twice = key("create", "--name", "k", "--allow", "queue|post|a*", **environ)
+    assert (twice.exit_code, "there is or was an API key 'k'" in twice.stderr) == (3, True)
+    assert [one["name"] for one in json.loads(key("list", "--json", **environ).stdout)] == ["admin", "k"]
+    asked = ("check", "--name", "k", "--queue", "ab", "--action")
+    assert key(*asked, "post", **environ).stdout == "permitted by queue|post|a*\n"
+    assert key(*asked, "poll", **environ).exit_code == 1
+    assert key("revoke", "k", **environ).stdout == "revoked k\n"
+    assert key(*asked, "post", **environ).stdout.startswith("not permitted: k was revoked on ")
+    missing = key("revoke", "nobody", **environ)
+    assert (missing.exit_code, missing.stderr) == (3, "penstock: there is no API key 'nobody'\n")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_server_does_not_look_for_secrets(server: ThreadServer) -> None:
+    words = ("check", "--secret", "psk_x", "--action", "post", "--queue", "q", "--url", server.url)
+    result = key(*words)
+    assert (result.exit_code, "give --name" in result.stderr) == (2, True)
+
+
+def test_a_store_that_is_named_wins_over_the_environment(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/s.db"
+    made = key(*CREATE, "--store", store, PENSTOCK_URL="http://127.0.0.1:1")
+    assert made.exit_code == 0, made.output
+    both = key("list", "--store", store, "--url", "http://127.0.0.1:1")
+    assert (both.exit_code, "give only one of them" in both.stderr) == (2, True)

@@ -1,32 +1,39 @@
-"""`penstock key`: API keys. These commands open the store itself, so that the first key needs no server and no key."""
+"""`penstock key`: API keys, in a store or through its server."""
 
 from __future__ import annotations
 
-import os
+import functools
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from penstock.cli.keyholder import KeyHolder, ListedKey, key_holder
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
 
-if TYPE_CHECKING:
-    from penstock.model import Key
-    from penstock.stores.protocol import Unit
-
+Command = Callable[..., int | None]
 T = TypeVar("T")
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+def _finds_keys(command: Command) -> Command:
+    """Adds the options that say where the keys are; the command gets their holder as its first argument."""
 
-def _store_options(command: Callable[..., T]) -> Callable[..., T]:
-    command = click.option("--config", "path", metavar="PATH", help="File to read settings from.")(command)
-    return click.option("--store", metavar="URL", help="The store.  [default: as 'penstock serve' would have it here]")(
-        command
-    )
+    @click.option("--store", metavar="URL", help="Open this store.  [default: as 'penstock serve' would have it here]")
+    @click.option("--config", "path", metavar="PATH", help="Open the store that this file of settings names.")
+    @click.option("--url", envvar="PENSTOCK_URL", show_envvar=True, help="Ask the server at this address instead.")
+    @click.option("--api-key", envvar="PENSTOCK_API_KEY", metavar="KEY", show_envvar=True,
+                  help="Key for the server, with admin on every queue.")  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @functools.wraps(command)
+    def with_holder(
+        store: str | None, path: str | None, url: str | None, api_key: str | None, **rest: Any
+    ) -> int | None:
+        return command(key_holder(store, path, url, api_key), **rest)
+
+    return with_holder
 
 
 @click.group()
@@ -35,26 +42,27 @@ def key() -> None:
 
     As soon as a store has a key, every request needs one. A rule is queue|ACTION|NAME; ACTION is post, poll,
     get_status, admin or *, and * in NAME stands for anything. A running server notices a change within a second.
+
+    The keys are in the store that 'penstock serve' would have here, which these commands open themselves; or at a
+    running server, with --url.
     """
 
 
 @key.command()
 @click.option("--name", required=True, help="What to call the key; never used again.")
 @click.option("--allow", "rules", multiple=True, required=True, metavar="RULE", help="What it may do.  [repeatable]")
-@_store_options
-@_json
-def create(name: str, rules: tuple[str, ...], store: str | None, path: str | None, as_json: bool) -> None:
-    """Make a key and show its secret, once."""
+@_finds_keys
+def create(holder: KeyHolder, name: str, rules: tuple[str, ...], as_json: bool) -> None:
+    """Make a key and show its secret, once.
+
+    Where there is no store yet, it is made.
+    """
     from penstock import keys
-    from penstock.clock import system_clock
-    from penstock.model import Key
 
-    name, rules, secret = keys.check_name(name), keys.check_rules(rules), keys.mint()
-
-    def create(unit: Unit, store_secret: bytes) -> None:
-        unit.create_key(Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
-
-    _in_store(store, path, create)
+    name, rules = _checked("--name", keys.check_name, name), _checked("--allow", keys.check_rules, rules)
+    secret, more = holder.create(name, rules)
+    if more:
+        note(more)
     if as_json:
         print_json({"name": name, "rules": rules, "secret": secret})
         return
@@ -63,11 +71,10 @@ def create(name: str, rules: tuple[str, ...], store: str | None, path: str | Non
 
 
 @key.command("list")
-@_store_options
-@_json
-def list_(store: str | None, path: str | None, as_json: bool) -> None:
+@_finds_keys
+def list_(holder: KeyHolder, as_json: bool) -> None:
     """Show all keys and their rules, never their secrets."""
-    found = _in_store(store, path, lambda unit, _secret: unit.list_keys(), write=False)
+    found = holder.list()
     if as_json:
         print_json([_shown(one) for one in found])
         return
@@ -77,13 +84,10 @@ def list_(store: str | None, path: str | None, as_json: bool) -> None:
 
 @key.command()
 @click.argument("name")
-@_store_options
-@_json
-def revoke(name: str, store: str | None, path: str | None, as_json: bool) -> None:
+@_finds_keys
+def revoke(holder: KeyHolder, name: str, as_json: bool) -> None:
     """Refuse a key from now on, for good."""
-    from penstock.clock import system_clock
-
-    _in_store(store, path, lambda unit, _secret: unit.revoke_key(name, system_clock()))
+    holder.revoke(name)
     if as_json:
         print_json({"revoked": name})
     else:
@@ -95,10 +99,9 @@ def revoke(name: str, store: str | None, path: str | None, as_json: bool) -> Non
 @click.option("--secret", help="The key, by its secret; '-' reads it from standard input.")
 @click.option("--action", required=True, help="What somebody wants to do: post, poll, get_status or admin.")
 @click.option("--queue", required=True, help="On which queue; * stands for every queue.")
-@_store_options
-@_json
+@_finds_keys
 def check(
-    name: str | None, secret: str | None, action: str, queue: str, store: str | None, path: str | None, as_json: bool
+    holder: KeyHolder, name: str | None, secret: str | None, action: str, queue: str, as_json: bool
 ) -> int | None:
     """Say which rule of a key permits something, or why it is not permitted."""
     from penstock import keys
@@ -109,12 +112,10 @@ def check(
         raise click.UsageError("give either --name or --secret")
     if secret == "-":  # noqa: S105
         secret = sys.stdin.readline().strip()
-
-    def find(unit: Unit, store_secret: bytes) -> Key | None:
-        digest = keys.digest(store_secret, secret.encode()) if secret is not None else None
-        return next((one for one in unit.list_keys() if one.name == name or one.digest == digest), None)
-
-    found = _in_store(store, path, find, write=False)
+    if secret is not None:
+        found = holder.find(secret)
+    else:
+        found = next((one for one in holder.list() if one.name == name), None)
     rule = None if found is None else keys.permitting_rule(found.rules, action, queue)
     if found is None:
         verdict = "not permitted: there is no such key"
@@ -131,24 +132,17 @@ def check(
     return None if rule else NOT_ALL_DONE
 
 
-def _in_store(store: str | None, path: str | None, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
-    from penstock.errors import InvalidSetting
-    from penstock.server.config import load
-    from penstock.stores import open_store
+def _checked(option: str, check: Callable[[T], T], value: T) -> T:
+    from penstock.errors import InvalidRequest
 
-    url = load({"store": store}, os.environ, path=path).config.store
-    if url.startswith("memory:"):
-        raise InvalidSetting("memory:// forgets its keys with this command: name the store of a server with --store")
-    opened = open_store(url)
     try:
-        with opened.unit(write) as unit:
-            return work(unit, opened.secret)
-    finally:
-        opened.close()
+        return check(value)
+    except InvalidRequest as error:
+        raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
 
 
-def _shown(key: Key) -> dict[str, object]:
-    return {"name": key.name, "rules": key.rules, "created_at": key.created_at, "revoked_at": key.revoked_at}
+def _shown(key: ListedKey) -> dict[str, object]:
+    return {"name": key.name, "rules": list(key.rules), "created_at": key.created_at, "revoked_at": key.revoked_at}
 
 
 def _day(instant: int | None) -> str:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 from penstock.client.connection import Answer, Connection
-from penstock.client.errors import InvalidRequest, UnexpectedAnswer, error_of
+from penstock.client.errors import (
+    InvalidRequest,
+    KeyExists,
+    KeyNotFound,
+    QueueExists,
+    QueueNotFound,
+    UnexpectedAnswer,
+    error_of,
+)
 from penstock.client.values import (
     ClaimedMessage,
     Draft,
+    Key,
     Peeked,
     Queue,
     Sent,
@@ -132,6 +142,25 @@ class Client:
         """Remove every message, claimed or not. How many there were."""
         return self._ask(_purged, "POST", _path(queue, "/purge"), {})
 
+    # API keys
+
+    def keys(self) -> list[Key]:
+        return self._ask(_keys, "GET", "/v1/keys", repeatable=True)
+
+    def create_key(self, name: str, rules: Iterable[str]) -> str:
+        """The secret of the new key, which is told this once. From the first key on every request needs one."""
+        try:
+            return self._ask(_secret, "POST", "/v1/keys", {"name": name, "rules": list(rules)})
+        except QueueExists as error:
+            raise KeyExists(str(error), error.status) from None
+
+    def revoke_key(self, name: str) -> None:
+        """Refuse the key from now on, for good."""
+        try:
+            self._ask(_revoked, "DELETE", f"/v1/keys/{_quoted(name, 'name of an API key')}", repeatable=True)
+        except QueueNotFound as error:
+            raise KeyNotFound(str(error), error.status) from None
+
     def _settle(
         self, queue: str, verb: str, receipts: Receipts, *, repeatable: bool = False, **more: object
     ) -> list[bool]:
@@ -187,14 +216,28 @@ def _purged(answer: Any) -> int:
     return int(answer["purged"])
 
 
+def _keys(answer: Any) -> list[Key]:
+    return [Key(key["name"], key["rules"], key["created_at"], key["revoked_at"]) for key in answer["keys"]]
+
+
+def _secret(answer: Any) -> str:
+    return str(answer["secret"])
+
+
+def _revoked(answer: Any) -> None:
+    answer["revoked"]
+
+
 def _path(queue: str, rest: str = "") -> str:
+    return f"/v1/queues/{_quoted(queue, 'queue name')}{rest}"
+
+
+def _quoted(name: str, what: str) -> str:
     # An empty name or dots would be another path altogether, and some proxies would go there.
-    if queue in ("", ".", ".."):
-        raise InvalidRequest(f"{queue!r} is no queue name")
-    try:
-        return f"/v1/queues/{quote(queue, safe='')}{rest}"
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(f"{queue!r} is no queue name") from error
+    if name not in ("", ".", ".."):
+        with suppress(UnicodeEncodeError):
+            return quote(name, safe="")
+    raise InvalidRequest(f"{name!r} is not a {what}")
 
 
 def _encoded(value: Mapping[str, object]) -> bytes:

@@ -6,6 +6,8 @@ ClientError
 │   ├── Unauthorized          401, 403: the API key is missing or not good enough
 │   ├── QueueNotFound         404
 │   ├── QueueExists           409
+│   ├── KeyNotFound           404, of an API key
+│   ├── KeyExists             409, of an API key
 │   └── TooLarge              413: over a limit; says which
 ├── ServerFailed              the operator must look (any 5xx)
 │   └── Unavailable           503: nobody must act; try again after `retry_after_s`
@@ -43,6 +45,14 @@ class QueueNotFound(Refused):
 
 
 class QueueExists(Refused):
+    pass
+
+
+class KeyNotFound(Refused):
+    pass
+
+
+class KeyExists(Refused):
     pass
 
 

@@ -52,6 +52,16 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """An API key without its secret, which only `create_key` tells. `revoked_at` is None while it is good."""
+
+    name: str
+    rules: list[str]
+    created_at: int
+    revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A message to send. Text travels as UTF-8."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import SystemRandom
 
 from penstock.errors import InvalidSetting
@@ -10,9 +11,10 @@ from penstock.stores.memory import MemoryStore
 from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
 from penstock.stores.protocol import Store, Unit
+from penstock.stores.sql.network import Database, NetworkStore
 from penstock.stores.sql.sqlite import open_sqlite
 
-__all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_store"]
+__all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_store", "store_exists"]
 
 DATABASE_LANES = 2
 
@@ -48,19 +50,32 @@ def open_store(
     return store
 
 
+def store_exists(url: str) -> bool:
+    """Whether there is a store to open. Without one `open_store` would make it, and so hide a wrong address."""
+    scheme, separator, rest = url.partition("://")
+    if scheme == "sqlite":
+        return Path(rest[1:]).exists()
+    # A folder of MQ-Core's is a store as soon as it is there; what is not a store at all is for `open_store` to refuse.
+    return scheme in ("mqcore", "memory") or not separator or _database(url, scheme).exists()
+
+
 def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int) -> Store:
     if scheme == "sqlite":
         return open_sqlite(url, rest, patience_ms)
+    return NetworkStore(url, _database(url, scheme), lanes)
+
+
+def _database(url: str, scheme: str) -> Database:
     # Their drivers take time to import, and whoever does not use them need not have them.
     try:
         if scheme in ("postgresql", "postgres"):
-            from penstock.stores.sql.postgresql import open_postgresql
+            from penstock.stores.sql.postgresql import PostgresDatabase
 
-            return open_postgresql(url, lanes)
+            return PostgresDatabase(url)
         if scheme in ("mariadb", "mysql"):
-            from penstock.stores.sql.mariadb import open_mariadb
+            from penstock.stores.sql.mariadb import MariaDatabase
 
-            return open_mariadb(url, lanes)
+            return MariaDatabase(url)
     except ModuleNotFoundError as missing:
         extra = "postgresql" if scheme.startswith("postgres") else "mariadb"
         raise InvalidSetting(f"the driver {missing.name} is not installed: {how_to_get(extra)}") from missing

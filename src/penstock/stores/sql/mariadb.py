@@ -30,7 +30,7 @@ from penstock.stores.sql import migrations
 from penstock.stores.sql.arrivals import COLUMNS
 from penstock.stores.sql.counters import CounterWatch
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.network import SLOTS, NetworkEngine, NetworkStore, Watch, address
+from penstock.stores.sql.network import SLOTS, NetworkEngine, Watch, address
 from penstock.stores.sql.statements import with_percent_signs, within_budget
 
 # Rows of one INSERT: a server takes packets of 16 MB, and bytes that must be escaped take two.
@@ -52,10 +52,6 @@ _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _BUSY = {ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, 1020}
 _FULL = {ER.DISK_FULL, ER.RECORD_FILE_FULL}
 _DAMAGED = {ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.CRASHED_ON_USAGE, ER.NOT_KEYFILE, ER.PARSE_ERROR}
-
-
-def open_mariadb(url: str, lanes: int) -> NetworkStore:
-    return NetworkStore(url, MariaDatabase(url), lanes)
 
 
 class MariaEngine:
@@ -254,6 +250,13 @@ class MariaDatabase:
 
     def connect(self) -> NetworkEngine:
         return MariaEngine(self.connection())
+
+    def exists(self) -> bool:
+        try:
+            with closing(self.connection()) as connection, connection.cursor() as cursor:
+                return self._version(cursor) > 0
+        except pymysql.Error as error:
+            raise translated(error) from error
 
     def prepare(self) -> tuple[str, bytes]:
         try:

@@ -79,6 +79,9 @@ class Database(Protocol):
 
     def connect(self) -> NetworkEngine: ...
 
+    def exists(self) -> bool:
+        """Whether there is a store at the address; nothing is made."""
+
     def prepare(self) -> tuple[str, bytes]:
         """Bring the schema up to date, and tell the origin and the secret of the store."""
 

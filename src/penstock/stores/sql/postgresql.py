@@ -31,7 +31,7 @@ from penstock.errors import (
 from penstock.stores.sql import migrations
 from penstock.stores.sql.arrivals import COLUMNS
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.network import SLOTS, NetworkEngine, NetworkStore, Watch, address
+from penstock.stores.sql.network import SLOTS, NetworkEngine, Watch, address
 from penstock.stores.sql.notices import NoticeWatch
 from penstock.stores.sql.statements import with_percent_signs, within_budget
 
@@ -68,10 +68,6 @@ _SETTINGS = (
     # rather read a whole table.
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; "
 )
-
-
-def open_postgresql(url: str, lanes: int) -> NetworkStore:
-    return NetworkStore(url, PostgresDatabase(url), lanes)
 
 
 class PostgresEngine:
@@ -278,6 +274,13 @@ class PostgresDatabase:
 
     def connect(self) -> NetworkEngine:
         return PostgresEngine(self.connection(), self._schema)
+
+    def exists(self) -> bool:
+        try:
+            with self.connection() as connection:
+                return self._version(connection) > 0
+        except psycopg.Error as error:
+            raise translated(error) from error
 
     def prepare(self) -> tuple[str, bytes]:
         try:

@@ -1,0 +1,152 @@
+"""Where `penstock key` finds the keys: in a store that it opens itself, or at a running server.
+
+The store needs no server and no key, so that there can be a first one. A server knows its own store, wherever that is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import click
+
+from penstock.cli.options import connect
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+    from penstock.stores.protocol import Unit
+
+T = TypeVar("T")
+
+
+class ListedKey(Protocol):
+    """What both kinds of keys have: the store's own and the client's."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rules(self) -> Sequence[str]: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def revoked_at(self) -> int | None: ...
+
+
+class KeyHolder(Protocol):
+    def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
+        """The secret, and what else there is to say; empty if nothing."""
+
+    def list(self) -> Sequence[ListedKey]: ...
+
+    def revoke(self, name: str) -> None: ...
+
+    def find(self, secret: str) -> ListedKey | None:
+        """The key with this secret."""
+
+
+def key_holder(store: str | None, path: str | None, url: str | None, api_key: str | None) -> KeyHolder:
+    """As the command line says, else the server in PENSTOCK_URL, else the store that a server would have here."""
+    named = click.get_current_context().get_parameter_source("url")
+    if store is not None or path is not None:
+        if url is not None and named is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError("--url asks a server, --store and --config open a store: give only one of them")
+        url = None
+    return StoreKeys(store, path) if url is None else ServerKeys(url, api_key)
+
+
+class ServerKeys:
+    def __init__(self, url: str, api_key: str | None) -> None:
+        self._url, self._api_key = url, api_key
+
+    def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
+        return self._ask(lambda client: client.create_key(name, rules)), ""
+
+    def list(self) -> Sequence[ListedKey]:
+        return self._ask(lambda client: client.keys())
+
+    def revoke(self, name: str) -> None:
+        self._ask(lambda client: client.revoke_key(name))
+
+    def find(self, secret: str) -> ListedKey | None:  # noqa: ARG002
+        raise click.UsageError("a server does not look for a key by its secret: give --name, or open the --store")
+
+    def _ask(self, work: Callable[[Client], T]) -> T:
+        with connect(self._url, self._api_key) as client:
+            return work(client)
+
+
+class StoreKeys:
+    def __init__(self, store: str | None, path: str | None) -> None:
+        """Raises InvalidSetting for a store that keeps no keys."""
+        from penstock.errors import InvalidSetting
+        from penstock.server.config import load
+
+        self._url = load({"store": store}, os.environ, path=path).config.store
+        if self._url.startswith("memory:"):
+            raise InvalidSetting(
+                "memory:// forgets its keys with this command: ask the server with --url, or name another store"
+            )
+        if self._url.startswith("mqcore:"):
+            raise InvalidSetting("an mqcore:// store does not keep API keys")
+
+    def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
+        from penstock import keys
+        from penstock.clock import system_clock
+        from penstock.model import Key
+        from penstock.stores import store_exists
+
+        secret = keys.mint()
+        made = not store_exists(self._url)
+
+        def create(unit: Unit, store_secret: bytes) -> None:
+            unit.create_key(Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
+
+        self._work(create)
+        return secret, f"there was no store at {self._place()}: it was made, with this key" if made else ""
+
+    def list(self) -> Sequence[ListedKey]:
+        return self._work_on_existing(lambda unit, _secret: unit.list_keys(), write=False)
+
+    def revoke(self, name: str) -> None:
+        from penstock.clock import system_clock
+
+        self._work_on_existing(lambda unit, _secret: unit.revoke_key(name, system_clock()))
+
+    def find(self, secret: str) -> ListedKey | None:
+        from penstock import keys
+
+        def find(unit: Unit, store_secret: bytes) -> ListedKey | None:
+            digest = keys.digest(store_secret, secret.encode())
+            return next((key for key in unit.list_keys() if key.digest == digest), None)
+
+        return self._work_on_existing(find, write=False)
+
+    def _work_on_existing(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
+        from penstock.errors import InvalidSetting
+        from penstock.stores import store_exists
+
+        # Opening would make one, and a store that was looked for in the wrong place would look like an empty one.
+        if not store_exists(self._url):
+            raise InvalidSetting(
+                f"there is no store at {self._place()}: name it with --store, or ask its server with --url"
+            )
+        return self._work(work, write)
+
+    def _place(self) -> str:
+        from pathlib import Path
+
+        from penstock.server.config import shown
+
+        scheme, _, path = self._url.partition(":///")
+        return str(Path(path).absolute()) if scheme == "sqlite" else shown(self._url)
+
+    def _work(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
+        from penstock.stores import open_store
+
+        opened = open_store(self._url)
+        try:
+            with opened.unit(write) as unit:
+                return work(unit, opened.secret)
+        finally:
+            opened.close()
