@@ -97,6 +97,15 @@ def test_renew_and_release(run, run_json, server):
     assert run("claim", "jobs").exit_code == 0
 
 
+def test_release_with_a_delay(run, run_json, server):
+    run("send", "jobs", "a")
+    [message] = run_json("claim", "jobs")["messages"]
+    assert run("release", "jobs", message["receipt"], "--delay", "1m").stdout == "released 1 message\n"
+    assert run("claim", "jobs").exit_code == 1
+    server.clock.advance(60)
+    assert run("claim", "jobs").exit_code == 0
+
+
 def test_peek_pages_without_claiming(run, run_json):
     for body in ("a", "b", "c"):
         run("send", "jobs", body)

@@ -126,6 +126,16 @@ def test_release_makes_ready(client):
     assert (again.id, again.receives) == (message.id, 2)
 
 
+def test_release_with_a_delay(client, server):
+    client.send("jobs", "a")
+    [message] = client.claim("jobs")
+    assert client.release("jobs", message, delay_ms=60_000) == [True]
+    assert (client.queue("jobs").count.delayed, client.claim("jobs")) == (1, [])
+    server.clock.advance(60)
+    [again] = client.claim("jobs")
+    assert (again.id, again.receives) == (message.id, 2)
+
+
 def test_peek_claims_nothing_and_goes_on_after_its_end(client):
     client.send_many("jobs", ["a", "b", "c"])
     first = client.peek("jobs", limit=2)

@@ -36,6 +36,14 @@ def test_pushed_here_and_received_there(client: Client, talk: Talk):
     assert [client.status(one) for one in pushed] == ["processed", "queued"]
 
 
+def test_released_there_with_a_delay_and_queued_here(client: Client, talk: Talk):
+    pushed = client.producer("q").push(b"x")
+    [claimed] = talk("POST", "/v1/queues/q/claim", {}).json["messages"]
+    assert client.status(pushed) == "consumed"
+    talk("POST", "/v1/queues/q/release", {"receipts": [claimed["receipt"]], "delay_ms": 3_600_000})
+    assert client.status(pushed) == "queued"
+
+
 def test_sent_there_and_processed_here(client: Client, talk: Talk):
     assert talk("PUT", "/q").status == 201
     sent = talk("POST", "/q/messages", b"x").headers["X-Message-Id"]

@@ -217,9 +217,9 @@ class Verbs:
         with self.unit() as unit:
             return unit.renew([receipt(message) for message in messages], self.now, until, shorten)
 
-    def release(self, *messages: Message | Receipt) -> list[bool]:
+    def release(self, *messages: Message | Receipt, delay_ms: int = 0) -> list[bool]:
         with self.unit() as unit:
-            return unit.release([receipt(message) for message in messages], self.now)
+            return unit.release([receipt(message) for message in messages], self.now, delay_ms)
 
     def release_all(self, queue: str = "q", limit: int = 1_000) -> int:
         with self.unit() as unit:

@@ -242,10 +242,10 @@ class SideBySide(RuleBasedStateMachine):
         receipts = self.receipts(picked)
         self.both(lambda unit, side: unit.renew(receipts(side), self.now, self.now + ms, shorten))
 
-    @rule(picked=picks)
-    def release(self, picked: list[tuple[int, bool, bool]]) -> None:
+    @rule(picked=picks, delay_ms=st.sampled_from([0, 0, 7, 30]))
+    def release(self, picked: list[tuple[int, bool, bool]], delay_ms: int) -> None:
         receipts = self.receipts(picked)
-        self.both(lambda unit, side: unit.release(receipts(side), self.now))
+        self.both(lambda unit, side: unit.release(receipts(side), self.now, delay_ms))
 
     @rule(queue=names, limit=few)
     def release_all(self, queue: str, limit: int) -> None:

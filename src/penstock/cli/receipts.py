@@ -42,10 +42,11 @@ def renew(client: Client, queue: str, receipts: tuple[str, ...], hold_ms: int, a
 @click.command()
 @queue_argument
 @_receipts
+@click.option("--delay", "delay_ms", type=Duration(), help="Ready only after this; at once if left out.")
 @talks_to_server
-def release(client: Client, queue: str, receipts: tuple[str, ...], as_json: bool) -> int | None:
-    """Give claimed messages back: they are ready at once."""
-    return _report("released", receipts, client.release(queue, receipts), as_json)
+def release(client: Client, queue: str, receipts: tuple[str, ...], delay_ms: int | None, as_json: bool) -> int | None:
+    """Give claimed messages back: they are ready at once, or after a delay."""
+    return _report("released", receipts, client.release(queue, receipts, delay_ms), as_json)
 
 
 def _report(verb: str, receipts: tuple[str, ...], done: list[bool], as_json: bool) -> int | None:

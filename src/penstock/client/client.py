@@ -129,9 +129,9 @@ class Client:
         """Hold the messages for `hold_ms` from now."""
         return self._settle(queue, "/renew", receipts, repeatable=True, hold_ms=hold_ms)
 
-    def release(self, queue: str, receipts: Receipts) -> list[bool]:
-        """Give the messages back: they are ready at once."""
-        return self._settle(queue, "/release", receipts)
+    def release(self, queue: str, receipts: Receipts, delay_ms: int | None = None) -> list[bool]:
+        """Give the messages back: they are ready at once, or after `delay_ms`."""
+        return self._settle(queue, "/release", receipts, delay_ms=delay_ms)
 
     def peek(self, queue: str, limit: int = 10, after: str | None = None) -> Peeked:
         """Look without claiming. `after` goes on where an earlier peek ended."""

@@ -11,7 +11,8 @@ The life of a message, as a store sees it:
                └── ready_at has passed, or release
 
 `ready_at` is one field with one meaning: before that instant nobody may claim the message. It is set by a
-delay and by a claim, and `receives` tells the two apart. A message whose `ready_at` has passed is ready,
+delay and by a claim. A message is delayed, not claimed, while nobody has received it, or once its claim was
+released with a delay. A message whose `ready_at` has passed is ready,
 whether or not the row says so yet; a claim makes such rows ready first (at most `limits.PROMOTE_ROWS` of
 them), then takes the oldest by sequence number.
 
@@ -156,13 +157,16 @@ class Unit(Protocol):
         """Hold messages until `until`; True for each that was there. Matches as `ack` does.
 
         A later end stays as it is unless `shorten` is set. A claim that has run out comes back to life. A
-        message that nobody has received counts as received once from then on.
+        message that nobody has received counts as received once from then on, and one that was released with a
+        delay is claimed again.
         """
 
-    def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
-        """End the claims on these messages: they are ready now. Matches as `ack` does.
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
+        """End the claims on these messages: they are ready now, or after `delay_ms`. Matches as `ack` does.
 
-        A delayed message has no claim to end: it is there, and stays delayed.
+        A claim that has run out can still be released with a delay. A delayed message has no claim to end: it is
+        there, and stays delayed for as long as it was. One that nobody has received stays as it is. A claim that a
+        renewal has made, and no claim, counts as the first once it is released with a delay.
         """
 
     def release_all(self, queue: str, now: int, limit: int) -> int:

@@ -200,6 +200,16 @@ def test_release_makes_ready_at_once(native: Native) -> None:
     assert native.done("ack", one["receipt"]) == [True]
 
 
+def test_release_with_a_delay(native: Native, server: ThreadServer) -> None:
+    native.send("1", "2")
+    one, two = native.claim(limit=2)
+    assert native.done("release", one["receipt"], delay_ms=5_000) == [True]
+    assert native.done("release", two["receipt"], delay_ms=None) == [True]
+    assert bodies(native.claim(limit=2)) == ["2"]
+    server.clock.advance(5)
+    assert bodies(native.claim(limit=2)) == ["1"]
+
+
 # Peek
 
 

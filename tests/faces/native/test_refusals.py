@@ -57,6 +57,7 @@ BAD: list[tuple[str, Any]] = [
     ("claim", {"unknown": 1}),
     ("claim", []),
 ]
+BAD += [("release", {"receipts": [RECEIPT], "delay_ms": delay}) for delay in (-1, limits.DURATION_MS + 1, "1", 1.5)]
 for verb in ("ack", "release", "renew"):
     more = {"hold_ms": 1} if verb == "renew" else {}
     BAD += [

@@ -37,6 +37,11 @@ class ReceiptsRequest(Struct, forbid_unknown_fields=True):
     receipts: list[str]
 
 
+class ReleaseRequest(Struct, forbid_unknown_fields=True):
+    receipts: list[str]
+    delay_ms: int | None = None
+
+
 class RenewRequest(Struct, forbid_unknown_fields=True):
     receipts: list[str]
     hold_ms: int
@@ -44,6 +49,7 @@ class RenewRequest(Struct, forbid_unknown_fields=True):
 
 _read_claim = decoder(ClaimRequest)
 _read_receipts = decoder(ReceiptsRequest)
+_read_release = decoder(ReleaseRequest)
 _read_renew = decoder(RenewRequest)
 
 
@@ -99,8 +105,10 @@ class _Messages:
         return self._broker.work(renew).then(_done)
 
     def release(self, request: Request) -> Pending[Response]:
-        receipts = _receipts(request, _read_receipts(request.body).receipts)
-        return self._broker.work(lambda unit, now: unit.release(receipts, now)).then(_done)
+        asked = _read_release(request.body)
+        receipts = _receipts(request, asked.receipts)
+        delay_ms = 0 if asked.delay_ms is None else within("delay_ms", asked.delay_ms, 0, limits.DURATION_MS)
+        return self._broker.work(lambda unit, now: unit.release(receipts, now, delay_ms)).then(_done)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params

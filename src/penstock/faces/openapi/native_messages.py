@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock import limits
 from penstock.faces.native.drafts import SendMessage, SendRequest
-from penstock.faces.native.messages import ClaimRequest, ReceiptsRequest, RenewRequest
+from penstock.faces.native.messages import ClaimRequest, ReceiptsRequest, ReleaseRequest, RenewRequest
 from penstock.faces.openapi import structs
 from penstock.faces.openapi.native_queues import GONE, QUEUE
 from penstock.faces.openapi.parts import (
@@ -86,6 +86,10 @@ SCHEMAS: Mapping[str, Part] = {
     ),
     **structs.taken(ReceiptsRequest, {"receipts": _RECEIPTS}),
     **structs.taken(RenewRequest, {"receipts": _RECEIPTS, "hold_ms": _DURATION}),
+    **structs.taken(
+        ReleaseRequest,
+        {"receipts": _RECEIPTS, "delay_ms": {**_DURATION, "description": "how long nobody can claim them"}},
+    ),
     "Message": {**record(_MESSAGE, *_BODIES), "oneOf": _ONE_BODY},
     "ClaimedMessage": {
         **record({**_MESSAGE, "receipt": text("for ack, renew and release")}, *_BODIES),
@@ -232,7 +236,15 @@ OPERATIONS: Mapping[str, Operation] = {
         body(schema("RenewRequest"), {"receipts": [RECEIPT], "hold_ms": 600_000}),
     ),
     "POST /v1/queues/{queue}/release": _settling(
-        "release", "Give messages back", "They are ready at once, in their old place.", _RECEIPTS_BODY
+        "release",
+        "Give messages back",
+        "They are ready at once, or after `delay_ms`, in their old place. A message that is delayed already stays so.",
+        body(
+            schema("ReleaseRequest"),
+            {"receipts": [RECEIPT]},
+            delayed={"receipts": [RECEIPT], "delay_ms": 60_000},
+            bare_id={"receipts": [ID]},
+        ),
     ),
     "POST /v1/queues/{queue}/purge": Operation(
         id="purge",

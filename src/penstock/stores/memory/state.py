@@ -29,7 +29,8 @@ class QueueRow(Struct, frozen=True):
 
 
 class MessageRow(Struct, frozen=True):
-    """A message where it is now: `queue` is the number of its queue."""
+    """A message where it is now: `queue` is the number of its queue. `put_off` says that its latest claim was released
+    with a delay."""
 
     seq: int
     queue: int
@@ -42,6 +43,12 @@ class MessageRow(Struct, frozen=True):
     claim: int = 0
     first_claimed_at: int | None = None
     last_claimed_at: int | None = None
+    put_off: bool = False
+
+    @property
+    def is_delayed(self) -> bool:
+        """Rather than claimed, until its `ready_at` has passed."""
+        return self.receives == 0 or self.put_off
 
 
 class ShipmentRow(Struct, frozen=True):

@@ -119,7 +119,7 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         if here == there:
             return 0
         rows = (row for row in self._state.in_order(here.number) if row.ready_at < limits.SHIPPED)
-        free = (row for row in rows if claimed or row.ready_at <= now or row.receives == 0)
+        free = (row for row in rows if claimed or row.ready_at <= now or row.is_delayed)
         moving = list(islice((row for row in free if row.seq <= through), limit))
         # By age, so that of twins among them the oldest is the one to arrive.
         for row in sorted(moving, key=lambda row: row.seq):
@@ -137,7 +137,7 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         state.depart(row, outcome, now)
         if not is_twin:
             self.stirred.add(there.name)
-            delayed = row.receives == 0 and row.ready_at > now
+            delayed = row.is_delayed and row.ready_at > now
             state.arrive(
                 replace(
                     row,
@@ -147,6 +147,7 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
                     receives=0,
                     first_claimed_at=None,
                     last_claimed_at=None,
+                    put_off=False,
                 )
             )
 
@@ -197,6 +198,7 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
             claim=row.claim + 1,
             first_claimed_at=now if row.first_claimed_at is None else row.first_claimed_at,
             last_claimed_at=now,
+            put_off=False,
         )
         self._state.put_message(delivered)
         return self._message(queue, replace(delivered, ready_at=until or now))
@@ -216,22 +218,22 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         matched = [self._match(receipt) for receipt in receipts]
         for row in matched:
             if row is not None and (shorten or row.ready_at < until):
-                self._state.put_message(replace(row, ready_at=until, receives=max(row.receives, 1)))
+                self._state.put_message(replace(row, ready_at=until, receives=max(row.receives, 1), put_off=False))
                 if shorten:
                     self.stirred.add(self._state.queues[row.queue].queue.name)
         return [row is not None for row in matched]
 
-    def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
         matched = [self._match(receipt) for receipt in receipts]
         for row in matched:
-            if row is not None and row.receives > 0:
-                self._make_ready(row)
+            if row is not None and row.receives > 0 and (row.ready_at <= now or not row.put_off):
+                self._make_ready(row, now + delay_ms if delay_ms > 0 else 0)
         return [row is not None for row in matched]
 
     def release_all(self, queue: str, now: int, limit: int) -> int:
         number = self._queue(queue).number
         waiting = self._state.in_order(number, ready_at=now + 1)
-        claimed = list(islice((row for row in waiting if row.receives > 0 and row.ready_at < limits.SHIPPED), limit))
+        claimed = list(islice((row for row in waiting if not row.is_delayed and row.ready_at < limits.SHIPPED), limit))
         for row in claimed:
             self._make_ready(row)
         return len(claimed)
@@ -240,8 +242,10 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         matched = [self._match(receipt) for receipt in receipts]
         return [None if row is None else self._state.queues[row.queue].queue.name for row in matched]
 
-    def _make_ready(self, row: MessageRow) -> None:
-        self._state.put_message(replace(row, ready_at=0))
+    def _make_ready(self, row: MessageRow, ready_at: int = 0) -> None:
+        put_off = ready_at > 0
+        claim = max(row.claim, 1) if put_off else row.claim
+        self._state.put_message(replace(row, ready_at=ready_at, claim=claim, put_off=put_off))
         self.stirred.add(self._state.queues[row.queue].queue.name)
 
     def _match(self, receipt: Receipt) -> MessageRow | None:
@@ -299,7 +303,7 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
     def count(self, queue: str, now: int, limit: int) -> Count:
         rows = [self._state.messages[seq] for _, seq in self._state.order[self._queue(queue).number]]
         waiting = [row for row in rows if row.ready_at > now]
-        claimed = sum(row.receives > 0 for row in waiting)
+        claimed = sum(not row.is_delayed for row in waiting)
         return Count(
             total=len(rows),
             ready=len(rows) - len(waiting),

@@ -9,7 +9,7 @@ from penstock import limits, policy
 from penstock.ids import make_id, make_ids
 from penstock.model import Dedup, Draft, Outcome, Queue, Sent
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import Session, attributes_text
+from penstock.stores.sql.session import IS_DELAYED, Session, attributes_text
 
 # Of a message that arrives; it has not been received yet.
 COLUMNS = (
@@ -133,7 +133,7 @@ class ArrivalVerbs:
             held_from = limits.SHIPPED if claimed else now
             rows += engine.rows(
                 f"""SELECT seq FROM {engine.walk}
-                    WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR receives = 0)
+                    WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR {IS_DELAYED})
                     ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
                 (here.number, limits.SHIPPED, through, held_from, limit - len(rows)),
             )
@@ -154,7 +154,7 @@ class ArrivalVerbs:
         session.look_everywhere()
         # `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
         session.engine.run(
-            f"""UPDATE message SET ready_at = CASE WHEN ready_at > ? AND receives = 0 THEN ready_at ELSE 0 END,
+            f"""UPDATE message SET ready_at = CASE WHEN ready_at > ? AND {IS_DELAYED} THEN ready_at ELSE 0 END,
                                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL
                 WHERE {session.engine.among("seq")}""",
             (now, there.number, session.engine.listed(seqs)),

@@ -173,7 +173,7 @@ class ClaimVerbs(ArrivalVerbs):
         ends, params = "?", [manner.until]
         if manner.to_deadline:
             ends, params = "CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END", [now, manner.until]
-        update = f"""UPDATE message SET ready_at = {ends}, receives = receives + 1, claim = claim + 1,
+        update = f"""UPDATE message SET ready_at = {ends}, receives = receives + 1, claim = abs(claim) + 1,
                                         first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE """
         seqs = [row[0] for row in rows]
         if manner.reads:

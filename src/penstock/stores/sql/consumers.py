@@ -14,7 +14,7 @@ import msgspec
 from penstock import ids, limits
 from penstock.model import Claimed, Consumer, Delivery, Held, Outcome, Trace
 from penstock.stores.sql.claims import ClaimVerbs, Manner, Share
-from penstock.stores.sql.session import Session
+from penstock.stores.sql.session import IS_CLAIMED, Session
 
 _decode = msgspec.json.Decoder(list[Held]).decode
 # A sign of life counts for its time, whichever way the clock has jumped since.
@@ -106,14 +106,14 @@ class ConsumerVerbs(ClaimVerbs):
         if seq is None:
             return None
         session = self.session
-        for number, sent_at, ready_at, receives in session.engine.rows(
-            "SELECT queue, sent_at, ready_at, receives FROM message WHERE seq = ? AND queue + 0 > 0", (seq,)
+        for number, sent_at, ready_at, claimed in session.engine.rows(
+            f"SELECT queue, sent_at, ready_at, {IS_CLAIMED} FROM message WHERE seq = ? AND queue + 0 > 0", (seq,)
         ):
             if ids.make_id(session.origin, sent_at, seq) != message_id.lower():
                 return None
             if session.queue_name(number) is None:
                 return Trace(Outcome.PURGED)  # with its queue; the row is freed later
-            return Trace(None, ready_at > now and receives > 0)
+            return Trace(None, ready_at > now and bool(claimed))
         for sent_at, outcome in session.engine.rows(
             "SELECT sent_at, outcome FROM ledger WHERE seq = ? ORDER BY number DESC LIMIT 1", (seq,)
         ):
@@ -133,12 +133,13 @@ def settle(session: Session, queue: int, held: Collection[Held], outcome: Outcom
         f"SELECT seq, claim, queue FROM message WHERE {engine.among('seq')} ORDER BY seq {engine.lock}",
         (engine.listed(seq for seq, _ in held),),
     )
-    settled = set(held).intersection((seq, claim) for seq, claim, number in rows if number == queue)
-    seqs = sorted(seq for seq, _ in settled)
+    settled = set(held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
     if outcome is not None:
-        session.finish(queue, seqs, outcome, now)
-    elif seqs:
-        session.make_ready(seqs)
+        session.finish(queue, sorted(seq for seq, _ in settled), outcome, now)
+        return settled
+    still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in settled]  # the others were released with a delay
+    if still_claimed:
+        session.make_ready(still_claimed)
         name = session.queue_name(queue)
         if name is not None:
             session.stirred.add(name)

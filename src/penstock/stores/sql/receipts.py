@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock import ids, limits
 from penstock.model import Outcome, Receipt
-from penstock.stores.sql.session import Session
+from penstock.stores.sql.session import IS_CLAIMED, Session
 
 
 class ReceiptVerbs:
@@ -33,7 +33,8 @@ class ReceiptVerbs:
         engine = self.session.engine
         later = "" if shorten else f" AND ready_at < {int(until)}"
         engine.run(
-            f"""UPDATE message SET ready_at = ?, receives = CASE receives WHEN 0 THEN 1 ELSE receives END
+            f"""UPDATE message SET ready_at = ?, claim = abs(claim),
+                                   receives = CASE receives WHEN 0 THEN 1 ELSE receives END
                 WHERE {engine.among("seq")} {later}""",
             (until, engine.listed(match[0] for match in matched if match)),
         )
@@ -43,13 +44,16 @@ class ReceiptVerbs:
             self.session.stirred.update(match[2] for match in matched if match)
         return [match is not None for match in matched]
 
-    def release(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
         matched = self._match(receipts, change=True)
         engine = self.session.engine
         self.session.look_everywhere()
+        # A claim of 0 has no negative: it counts as the first.
+        change = "claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END" if delay_ms > 0 else "claim = abs(claim)"
         engine.run(
-            f"UPDATE message SET ready_at = 0 WHERE {engine.among('seq')} AND receives > 0",
-            (engine.listed(match[0] for match in matched if match),),
+            f"""UPDATE message SET ready_at = ?, {change}
+                WHERE {engine.among("seq")} AND receives > 0 AND (claim >= 0 OR ready_at <= ?)""",
+            (now + delay_ms if delay_ms > 0 else 0, engine.listed(match[0] for match in matched if match), now),
         )
         self.session.stirred.update(match[2] for match in matched if match)
         return [match is not None for match in matched]
@@ -58,7 +62,7 @@ class ReceiptVerbs:
         number = self.session.queue(queue).number
         engine = self.session.engine
         rows = engine.rows(
-            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at < ? AND receives > 0
+            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at < ? AND {IS_CLAIMED}
                 ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
             (number, now, limits.SHIPPED, limit),
         )
@@ -74,7 +78,7 @@ class ReceiptVerbs:
         seqs = [ids.seq_of(receipt.id) for receipt in receipts]
         engine = self.session.engine
         rows = engine.rows(
-            f"""SELECT seq, queue, sent_at, claim FROM message
+            f"""SELECT seq, queue, sent_at, abs(claim) FROM message
                 WHERE {engine.among("seq")} AND ready_at <> ? ORDER BY seq {engine.lock if change else ""}""",
             (engine.listed(seq for seq in seqs if seq is not None), limits.SHIPPED),
         )

@@ -17,8 +17,12 @@ QUEUE_COLUMNS = """
     q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
     q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue)"""
 
+# `claim` is negative once that claim was released with a delay. It is 0 for a message that was renewed before anybody
+# received it.
 MESSAGE_COLUMNS = """
-    seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at"""
+    seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at"""
+IS_DELAYED = "(receives = 0 OR claim < 0)"
+IS_CLAIMED = "receives > 0 AND claim >= 0"
 
 _INTO_LEDGER = f"""
     INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
@@ -211,7 +215,7 @@ class Session:
         rows = self.engine.rows(
             f"""WITH gone AS (
                     DELETE FROM message AS m USING unnest(?::bigint[], ?::bigint[]) AS latest (seq, claim)
-                    WHERE m.seq = latest.seq AND m.claim = latest.claim AND m.queue + 0 = ? RETURNING m.*),
+                    WHERE m.seq = latest.seq AND abs(m.claim) = latest.claim AND m.queue + 0 = ? RETURNING m.*),
                 recorded AS ({_INTO_LEDGER} FROM gone AS m {_AS_THE_QUEUE_WANTS} ORDER BY m.seq)
                 SELECT seq FROM gone""",
             (list(claims), list(claims.values()), queue, now, int(outcome)),

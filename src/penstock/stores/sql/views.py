@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock import ids, limits
 from penstock.model import Count, LedgerRow, Message, Outcome, PeekAfter, Tally
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import MESSAGE_COLUMNS, Session
+from penstock.stores.sql.session import IS_CLAIMED, MESSAGE_COLUMNS, Session
 
 
 class ViewVerbs:
@@ -39,8 +39,9 @@ class ViewVerbs:
         tally = self.tally(queue)
         total = tally.arrived - tally.departed
         held = self.session.engine.rows(
-            """SELECT count(*), coalesce(sum(CASE WHEN receives > 0 THEN 1 ELSE 0 END), 0) FROM
-               (SELECT receives FROM message WHERE queue = ? AND ready_at > ? ORDER BY ready_at LIMIT ?) AS held""",
+            f"""SELECT count(*), coalesce(sum(CASE WHEN {IS_CLAIMED} THEN 1 ELSE 0 END), 0) FROM
+               (SELECT receives, claim FROM message
+                WHERE queue = ? AND ready_at > ? ORDER BY ready_at LIMIT ?) AS held""",
             (number, now, limit),
         )
         [(waiting, claimed)] = [map(int, row) for row in held]
