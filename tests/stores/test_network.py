@@ -19,7 +19,11 @@ from penstock.clock import system_clock
 from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
 from penstock.model import Dedup, Draft, LedgerRow, Receipt, Settings
 from penstock.stores import Store, Unit
+from penstock.stores.migration.mariadb import MariaDialect
+from penstock.stores.migration.postgresql import PostgresDialect
+from penstock.stores.migration.side import Counters
 from penstock.stores.sql import mariadb, network, postgresql
+from penstock.stores.sql.mariadb import MariaEngine
 from tests.broker.conftest import result
 from tests.databases import mariadb_connection
 from tests.faults.crowd import opened, peek_all, wait_until
@@ -289,22 +293,98 @@ def test_whoever_reads_the_ledger_misses_no_row_and_sees_none_twice(url: str, st
     assert [row.number for row in rows] == sorted({row.number for row in rows})
 
 
-def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it(url: str, store: Store) -> None:
-    """It has the lower number: whoever read past it would never see it."""
-    send(store, b"first", b"second")
-    with opened(url) as reader, ThreadPoolExecutor(1) as pool:
+def process_one(unit: Unit) -> str:
+    [message] = unit.claim("q", 1, NOW, 60_000).messages
+    assert unit.ack([Receipt(message.id)], NOW) == [True]
+    return message.id
+
+
+@pytest.mark.parametrize("reached", [0, 2**32 - 2])
+def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it_and_nobody_else(
+    url: str, store: Store, reached: int
+) -> None:
+    """It has the lower number: whoever read past it would never see it. But a server that is frozen in the middle of a
+    unit must not hold up the others because somebody reads the ledger."""
+    if reached:
+        skip_ledger_numbers(store, reached)
+    send(store, *[b"x"] * 5)
+    with opened(url) as reader, opened(url) as quick:
+        with quick.unit() as unit:
+            before = process_one(unit)
+        with store.unit() as frozen:
+            slow = process_one(frozen)
+            with quick.unit() as unit:
+                behind = [process_one(unit)]
+            seen = read_on(reader, 0)
+            assert [row.id for row in seen] == [before]
+            with quick.unit() as unit:
+                export = unit.claim_export("c", 1, 100, NOW)
+                behind.append(process_one(unit))
+                unit.create_queue("new", Settings(), NOW)
+            assert export is not None
+            assert export.rows == 1
+            assert read_on(reader, seen[-1].number) == []
+        seen += read_on(reader, seen[-1].number)
+    assert [row.id for row in seen] == [before, slow, *behind]
+
+
+def skip_ledger_numbers(store: Store, reached: int) -> None:
+    with store.unit() as unit:
+        dialect = MariaDialect() if isinstance(unit.session.engine, MariaEngine) else PostgresDialect()
+        dialect.go_on_after(unit.session.engine, Counters(0, reached))
+
+
+def test_a_unit_sees_its_own_rows_of_the_ledger(store: Store) -> None:
+    send(store, b"x")
+    with store.unit() as unit:
+        finished = process_one(unit)
+        assert [row.id for row in unit.ledger(0, 10)] == [finished]
+
+
+def test_whoever_has_written_into_the_ledger_leaves_nothing_behind_for_long(
+    mariadb_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mariadb, "_ENTRIES_KEPT", 3)
+    with opened(mariadb_url) as store, opened(mariadb_url) as other:
+        with store.unit() as unit:
+            unit.create_queue("q", Settings(), NOW)
+            unit.send("q", [Draft(b"x")] * 30, NOW)
         with store.unit() as slow:
-            [first] = slow.claim("q", 1, NOW, 60_000).messages
-            slow.ack([Receipt(first.id)], NOW)
-            with store.unit() as quick:
-                [second] = quick.claim("q", 1, NOW, 60_000).messages
-                quick.ack([Receipt(second.id)], NOW)
-            reading = pool.submit(read_on, reader, 0)
-            threading.Event().wait(0.3)
-            seen = [row.id for row in reading.result()] if reading.done() else []
-        last = reading.result()[-1].number if seen else 0
-        seen += [row.id for row in (read_on(reader, last) if seen else reading.result())]
-        assert seen == [first.id, second.id]
+            process_one(slow)
+            for _ in range(20):
+                with other.unit() as unit:
+                    process_one(unit)
+            assert read_on(other, 0) == []
+        assert len(read_on(other, 0)) == 21
+        with other.unit(write=False) as unit:
+            [(entries,)] = unit.session.engine.rows("SELECT count(*) FROM ledger_writer")
+        assert entries <= 8
+
+
+def test_the_database_ends_a_transaction_that_is_left_open(store: Store) -> None:
+    with store.unit() as unit:
+        engine = unit.session.engine
+        ask = (
+            "@@idle_transaction_timeout" if isinstance(engine, MariaEngine) else "'idle_in_transaction_session_timeout'"
+        )
+        shown = engine.rows(f"SELECT {ask}" if ask.startswith("@") else f"SELECT current_setting({ask})")
+    assert shown in ([(60,)], [("1min",)])
+
+
+def test_all_of_one_answer_is_of_one_moment(url: str, store: Store) -> None:
+    send(store, b"1", b"2", b"3")
+    with opened(url) as other, store.unit(write=False) as unit:
+        count = unit.count("q", NOW, 100)
+        send(other, b"4")
+        with other.unit() as writer:
+            process_one(writer)
+            claim(writer)
+        tally = unit.tally("q")
+        assert (tally.arrived, tally.departed) == (3, 0)
+        assert unit.count("q", NOW, 100) == count
+        assert len(peek_all(unit, "q")) == 3
+    with store.unit(write=False) as unit:
+        assert unit.tally("q").arrived == 4
 
 
 def test_a_clock_that_is_set_while_a_unit_is_open_changes_nothing(

@@ -115,6 +115,9 @@ class ApswEngine:
     def has_table(self, name: str) -> bool:
         return bool(self.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)))
 
+    def enter_ledger(self) -> None:
+        """Nobody else is writing."""
+
     def ledger_end(self) -> int:
         """One writer at a time writes the rows in their order."""
         return ids.SEQ_MAX

@@ -67,5 +67,12 @@ class Engine(Protocol):
 
     def has_table(self, name: str) -> bool: ...
 
+    def enter_ledger(self) -> None:
+        """Called before this unit writes rows into the ledger."""
+
     def ledger_end(self) -> int:
-        """Up to which number the ledger is complete: no row can appear any more among those before it."""
+        """Up to which number the ledger is complete: no row can appear any more among those before it.
+
+        It does not wait for the units of others, nor do they wait for it. In a unit that only reads, the answers to
+        statements are of a new moment from here on.
+        """

@@ -26,7 +26,6 @@ class ExportVerbs(ViewVerbs):
         engine = self.session.engine
         export = self._find_export(consumer, number)
         if export is None:
-            # Before anything is locked: it may have to wait for the units of other servers.
             end = engine.ledger_end()
             last = self._last_export(consumer)
             check_turn(consumer, number, last.number if last else 0, last is not None and last.settled_at is None)

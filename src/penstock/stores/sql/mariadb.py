@@ -6,7 +6,7 @@ Everything here is understood by both. There is no `NOTIFY`: while somebody wait
 from __future__ import annotations
 
 import ssl as tls
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from random import SystemRandom
 from secrets import token_bytes
@@ -43,12 +43,16 @@ _ADD_TO_TALLY = """
     ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed)"""
 _TICKETS_KEPT = 10_000
 _NOW = "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
-# In UTC no hour comes twice.
+# In UTC no hour comes twice. Whoever holds locks and has gone must not keep the others waiting; for that, MySQL has no
+# setting.
 _SETTINGS = """
     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
-                innodb_lock_wait_timeout = 10"""
-# A unit that has waited for a lock then sees what it has waited for.
-_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+                innodb_lock_wait_timeout = 10 /*M!100300 , idle_transaction_timeout = 60 */"""
+_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL "
+# A unit that has waited for a lock then sees what it has waited for; where nothing is locked, all of one answer is of
+# one moment; and whoever looks for units under way sees what they have written.
+_WRITING, _READING, _LOOKING = "READ COMMITTED", "REPEATABLE READ", "READ UNCOMMITTED"
+_ENTRIES_KEPT = 100
 _BUSY = {ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, 1020}
 _FULL = {ER.DISK_FULL, ER.RECORD_FILE_FULL}
 _DAMAGED = {ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.CRASHED_ON_USAGE, ER.NOT_KEYFILE, ER.PARSE_ERROR}
@@ -63,16 +67,26 @@ class MariaEngine:
     walk = "message FORCE INDEX (message_ready)"
     age = "seq"
 
-    def __init__(self, connection: pymysql.Connection[Any]) -> None:
+    def __init__(
+        self, connection: pymysql.Connection[Any], connect_aside: Callable[[], pymysql.Connection[Any]]
+    ) -> None:
+        """`connect_aside` makes connections that see what others have not committed yet."""
         self.connection = connection
+        self._connect_aside = connect_aside
+        self._isolation = ""
+        self._in_ledger = False
         self._slot = SystemRandom().randrange(SLOTS)
         self._cursor = connection.cursor()
         [(self._step,)] = self.rows("SELECT @@auto_increment_increment")
 
     def begin(self, write: bool) -> tuple[int, int]:
         """A transaction begins with its first statement."""
-        gate = " FROM gate LOCK IN SHARE MODE" if write else ""
-        [(now, version)] = self.rows(f"SELECT {_NOW}, (SELECT version FROM store){gate}")
+        isolation = _WRITING if write else _READING
+        if isolation != self._isolation:
+            self._execute(_ISOLATION + isolation, ())
+            self._isolation = isolation
+        self._in_ledger = False
+        [(now, version)] = self.rows(f"SELECT {_NOW}, version FROM store")
         return now, version
 
     def commit(self) -> None:
@@ -168,11 +182,36 @@ class MariaEngine:
             )
         )
 
+    def enter_ledger(self) -> None:
+        """Leave word of how far the ledger is now: the numbers that this unit takes are higher."""
+        if self._in_ledger:
+            return
+        self._in_ledger = True
+        self._execute("INSERT INTO ledger_writer (since) SELECT coalesce(max(number), 0) FROM ledger", ())
+        entry = int(self._cursor.lastrowid or 0)
+        if entry % _ENTRIES_KEPT < self._step:
+            # Of units that have ended; those under way are locked.
+            old = self.rows(
+                "SELECT entry FROM ledger_writer WHERE entry < ? FOR UPDATE SKIP LOCKED", (entry - _ENTRIES_KEPT,)
+            )
+            entries = self.listed(ended for (ended,) in old)
+            self.run(f"DELETE FROM ledger_writer WHERE {self.among('entry')}", (entries,))
+
     def ledger_end(self) -> int:
-        """Every unit that writes holds the gate in share: while we hold it alone, there is none."""
-        self.rows("SELECT number FROM gate FOR UPDATE")
-        [(number,)] = self.rows("SELECT coalesce(max(number), 0) FROM ledger")
-        return int(number)
+        """Whoever has taken numbers up to the last one has left word before. Whose word is committed has ended, and its
+        rows with it. Word and rows are read as they are after this look: a unit that only reads begins anew."""
+        try:
+            with closing(self._connect_aside()) as aside, aside.cursor() as cursor:
+                cursor.execute("SELECT coalesce(max(number), 0) FROM ledger")
+                [(last,)] = cursor.fetchall()
+                cursor.execute("SELECT entry, since FROM ledger_writer")
+                entries: dict[int, int] = dict(cursor.fetchall())
+        except pymysql.Error as error:
+            raise translated(error) from error
+        if self._isolation == _READING:
+            self.commit()
+        ended = {entry for (entry,) in self.rows("SELECT entry FROM ledger_writer")}
+        return min([int(last), *(since for entry, since in entries.items() if entry not in ended)])
 
 
 def _pieces(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -242,14 +281,18 @@ class MariaDatabase:
 
     def connection(self) -> pymysql.Connection[Any]:
         try:
-            connection = pymysql.connect(**self._options)
-            connection.query(_ISOLATION)
-            return connection
+            return pymysql.connect(**self._options)
         except (pymysql.Error, OSError) as error:
             raise StoreUnavailable(f"the database cannot be reached: {error}") from error
 
     def connect(self) -> NetworkEngine:
-        return MariaEngine(self.connection())
+        return MariaEngine(self.connection(), self._connect_aside)
+
+    def _connect_aside(self) -> pymysql.Connection[Any]:
+        connection = self.connection()
+        connection.query(_ISOLATION + _LOOKING)
+        connection.autocommit(True)
+        return connection
 
     def exists(self) -> bool:
         try:

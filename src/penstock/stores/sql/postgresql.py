@@ -52,6 +52,10 @@ _ADD_TO_TALLY = """
 _FEWEST_AHEAD = 8
 _MOST_AHEAD = 1_000
 
+# All of one answer is of one moment.
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_LAST_LEDGER_NUMBER = "CASE WHEN is_called THEN last_value ELSE 0 END"
+
 # Whoever holds locks and has gone must not keep the others waiting.
 _OPTIONS = {
     "connect_timeout": "5",
@@ -81,13 +85,22 @@ class PostgresEngine:
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         self.connection = connection
-        # The number of the lock that whoever writes holds in share.
-        self._lock = crc32(schema.encode()) - 2**31
+        self._writes = False
         self._slot = SystemRandom().randrange(SLOTS)
         self._cursor = connection.cursor(binary=True)
         self._text_cursor = connection.cursor()
-        self._now_and_version = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version FROM store"
-        self._writing = f", pg_advisory_xact_lock_shared({_LOCKS}, {self._lock})"
+        self._now_and_version = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version"
+        # Whoever writes holds a lock in share whose second number is how far the ledger was when the unit began. Nobody
+        # takes such a lock alone, so nobody waits for it: it is there to be seen.
+        under_way = crc32(schema.encode(), _LOCKS) - 2**31
+        self._writing = f"pg_advisory_xact_lock_shared({under_way}, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"
+        self._ledger_ends = (
+            f"SELECT {_LAST_LEDGER_NUMBER} FROM ledger_number; "
+            "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
+            f"AND classid = {under_way % 2**32} "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            "AND pid <> pg_backend_pid()"
+        )
         # What goes with the end of the unit; sequence numbers taken ahead of need, and how many this unit has needed.
         self._last_words = ""
         self._ahead: list[int] = []
@@ -96,7 +109,10 @@ class PostgresEngine:
     def begin(self, write: bool) -> tuple[int, int]:
         """In one round trip."""
         ahead = min(self._needed, _MOST_AHEAD) if write and self._needed >= _FEWEST_AHEAD else 0
-        text = f"BEGIN; {self._now_and_version}{self._writing if write else ''}"
+        if write:
+            text = f"BEGIN; {self._now_and_version} FROM store, ledger_number, {self._writing}"
+        else:
+            text = f"{_BEGIN_READING}; {self._now_and_version} FROM store"
         if ahead:
             text += f"; SELECT nextval('message_seq') FROM generate_series(1, {ahead})"
         try:
@@ -109,6 +125,7 @@ class PostgresEngine:
             raise translated(error) from error
         if write:
             self._needed = 0
+        self._writes = write
         self._last_words = ""
         return now, version
 
@@ -204,19 +221,24 @@ class PostgresEngine:
     def has_table(self, name: str) -> bool:
         return bool(self.rows("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?", (name,)))
 
+    def enter_ledger(self) -> None:
+        """The unit has said so at its beginning."""
+
     def ledger_end(self) -> int:
-        """Whoever writes holds the lock in share. While we hold it alone, every number given out is written or lost."""
+        """What was given out by now belongs to units that have ended, or to such as can be seen under way. Who looks
+        for them first would miss one that begins and ends in between. And rows are to be read as they are after this
+        look: a unit that only reads begins anew, or it would not see what has been committed since it began."""
+        text = self._ledger_ends if self._writes else f"COMMIT; BEGIN; {self._ledger_ends}; COMMIT; {_BEGIN_READING}"
         try:
-            cursor = self._text_cursor.execute(
-                f"SELECT pg_advisory_lock({_LOCKS}, {self._lock});"
-                "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number;"
-                f"SELECT pg_advisory_unlock({_LOCKS}, {self._lock})"
-            )
+            cursor = self._text_cursor.execute(text.encode())
+            while cursor.description is None:
+                cursor.nextset()
+            [(last,)] = cursor.fetchall()
             cursor.nextset()
-            [(number,)] = cursor.fetchall()
+            # A lock tells the lower half of its number: so far behind the last one is no unit.
+            return int(last) - max([(last - number) % 2**32 for (number,) in cursor.fetchall()], default=0)
         except psycopg.Error as error:
             raise translated(error) from error
-        return int(number)
 
 
 def on_one_line(error: psycopg.Error) -> str:

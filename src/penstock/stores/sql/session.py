@@ -194,6 +194,7 @@ class Session:
         self.record_where(self.engine.among("seq"), (self.engine.listed(seqs),), outcome, now)
 
     def record_where(self, where: str, params: Sequence[object], outcome: Outcome, now: int) -> None:
+        self.engine.enter_ledger()
         self.engine.run(
             f"{_INTO_LEDGER} FROM message AS m {_AS_THE_QUEUE_WANTS} AND {where} ORDER BY m.seq",
             (now, int(outcome), *params),
@@ -212,6 +213,7 @@ class Session:
         if not claims or not self.engine.deletes_into:
             self.finish(queue, list(claims), outcome, now)
             return claims.keys()
+        self.engine.enter_ledger()
         rows = self.engine.rows(
             f"""WITH gone AS (
                     DELETE FROM message AS m USING unnest(?::bigint[], ?::bigint[]) AS latest (seq, claim)
