@@ -22,6 +22,61 @@ def test_a_body_comes_back_byte_for_byte(client, body):
     assert message.body == body
 
 
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        ({"a": 1, "ä": [None, True, 1.5]}, '{"a":1,"ä":[null,true,1.5]}'),
+        ([1, "two", {}], '[1,"two",{}]'),
+        (7, "7"),
+        (0.25, "0.25"),
+        (True, "true"),
+        (None, "null"),
+        ({"half": "\ud800"}, '{"half":"\\ud800"}'),
+    ],
+)
+def test_a_json_value_is_sent_as_json(client, body, sent):
+    client.send("jobs", body)
+    client.send_many("jobs", [body, Draft(body, content_type="application/x-own")])
+    messages = client.claim("jobs", limit=3)
+    assert [message.text for message in messages] == [sent] * 3
+    assert [message.json for message in messages] == [body] * 3
+    kinds = [message.content_type for message in messages]
+    assert kinds == ["application/json", "application/json", "application/x-own"]
+
+
+def test_bytes_and_text_have_the_content_type_they_are_given(client):
+    client.send_many("jobs", ['{"a": 1}', b"[]", bytearray(b"{}"), memoryview(b"1")])
+    messages = client.claim("jobs", limit=4)
+    assert [message.content_type for message in messages] == [None] * 4
+    assert [message.json for message in messages] == [{"a": 1}, [], {}, 1]
+
+
+@pytest.mark.parametrize("body", [object(), {1, 2}, (1, 2), print])
+def test_what_cannot_be_a_body_is_refused_with_what_can(client, body):
+    with pytest.raises(InvalidRequest, match=f"a body is bytes, str, or a JSON value .* not {type(body).__name__}"):
+        client.send("jobs", body)
+    assert client.queue("jobs").count.total == 0
+
+
+@pytest.mark.parametrize("body", [{"a": {1}}, [float("nan")], {"a": float("inf")}, {(1, 2): 3}])
+def test_a_value_that_json_cannot_say_is_refused(client, body):
+    with pytest.raises(InvalidRequest, match="cannot be written as JSON"):
+        client.send("jobs", body)
+
+
+@pytest.mark.parametrize("messages", ["text", b"bytes", {"a": 1}, Draft("one")])
+def test_send_many_does_not_take_one_for_many(client, messages):
+    with pytest.raises(InvalidRequest, match="a list of messages"):
+        client.send_many("jobs", messages)
+
+
+def test_a_body_that_is_not_json_says_so(client):
+    client.send_many("jobs", ["{", b"\xff"])
+    for message in client.claim("jobs", limit=2):
+        with pytest.raises(ValueError, match=r"Expecting|decode"):
+            _ = message.json
+
+
 def test_the_largest_body_fits_whatever_its_bytes(client):
     for body in (b"a" * 2**20, b"\0" * 2**20, b"\xff" * 2**20):
         client.send("jobs", body)

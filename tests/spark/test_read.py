@@ -92,7 +92,7 @@ def test_filters_and_projections(queue: Queue) -> None:
         ({"shipment": "3"}, "needs the option consumer"),
         ({"api_key": "x"}, "is apiKey meant"),
         ({"consumr": "x"}, "is consumer meant"),
-        ({"url": "localhost:80"}, "no server's address"),
+        ({"url": "localhost:80"}, "not a server's address"),
         ({"format": "text", "bodySchema": "a INT"}, "bodySchema is for format json"),
     ],
 )

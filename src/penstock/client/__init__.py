@@ -9,7 +9,7 @@
             print(message.text)
             client.ack("jobs", message)
 
-One client is one connection: give each thread its own.
+One client serves any number of threads, and forked processes as well.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ ClientError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.errors import PenstockError
 
 
@@ -94,10 +96,16 @@ _REFUSALS: dict[int, type[Refused]] = {
 }
 
 
-def error_of(status: int, message: str, retry_after: str | None) -> ClientError:
-    """The one table from an HTTP status to an exception."""
+# Where the thing that is missing or there already is an API key.
+KEY_REFUSALS: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
+
+
+def error_of(
+    status: int, message: str, retry_after: str | None, refusals: Mapping[int, type[Refused]] | None = None
+) -> ClientError:
+    """The one table from an HTTP status to an exception; `refusals` go before it."""
     if status == 503:
         return Unavailable(message, int(retry_after) if retry_after and retry_after.isdecimal() else 1)
     if status >= 500:
         return ServerFailed(message, status)
-    return _REFUSALS.get(status, Refused)(message, status)
+    return {**_REFUSALS, **(refusals or {})}.get(status, Refused)(message, status)

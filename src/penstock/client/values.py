@@ -6,11 +6,17 @@ Dataclasses, not the core's structs: the client needs nothing but Python.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from penstock.client.errors import InvalidRequest
+
+# What can be sent: bytes as they are, text as UTF-8, and whatever JSON can say as JSON.
+Body: TypeAlias = bytes | bytearray | memoryview | str | dict[str, Any] | list[Any] | int | float | bool | None
+
+_JSON = "application/json"
 
 
 class Redrive(TypedDict):
@@ -63,9 +69,10 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A message to send. Text travels as UTF-8."""
+    """A message to send. Text travels as UTF-8; a dict, list, number, bool or None as JSON, and its `content_type` is
+    then `application/json` unless it says otherwise."""
 
-    body: bytes | str
+    body: Body
     content_type: str | None = None
     attributes: Mapping[str, str] | None = None
     delay_ms: int | None = None
@@ -96,6 +103,11 @@ class Message:
     def text(self) -> str:
         return self.body.decode()
 
+    @property
+    def json(self) -> Any:
+        """The body as a JSON value, whatever its content type. Raises ValueError where it is not JSON."""
+        return json.loads(self.body)
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimedMessage(Message):
@@ -125,23 +137,50 @@ def claimed_from(answer: Mapping[str, Any]) -> ClaimedMessage:
     return ClaimedMessage(**_fields(answer), receipt=answer["receipt"])
 
 
-def draft_to(draft: Draft | bytes | str) -> dict[str, object]:
+def draft_to(draft: Draft | Body) -> dict[str, object]:
     if not isinstance(draft, Draft):
         draft = Draft(draft)
+    body, content_type = _bytes_of(draft.body)
     optional = {
-        "content_type": draft.content_type,
+        "content_type": content_type if draft.content_type is None else draft.content_type,
         "attributes": dict(draft.attributes) if draft.attributes else None,
         "delay_ms": draft.delay_ms,
     }
-    return _body_to(draft.body) | {name: value for name, value in optional.items() if value is not None}
+    return _body_to(body) | {name: value for name, value in optional.items() if value is not None}
 
 
-def _body_to(body: bytes | str) -> dict[str, object]:
-    if isinstance(body, str):
-        try:
-            body = body.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidRequest(f"the body is text that UTF-8 cannot carry: {error}") from error
+def _bytes_of(body: Body) -> tuple[bytes, str | None]:
+    """The bytes of a body, and the content type that it has by its nature."""
+    match body:
+        case bytes():
+            return body, None
+        case str():
+            try:
+                return body.encode(), None
+            except UnicodeEncodeError as error:
+                raise InvalidRequest(f"the body is text that UTF-8 cannot carry: {error}") from error
+        case bytearray() | memoryview():
+            return bytes(body), None
+        case dict() | list() | int() | float() | None:
+            return _json_of(body), _JSON
+    raise InvalidRequest(
+        f"a body is bytes, str, or a JSON value (dict, list, int, float, bool, None), not {type(body).__name__}"
+    )
+
+
+def _json_of(value: object) -> bytes:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequest(f"the body cannot be written as JSON: {error}") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: JSON can say it in ASCII only.
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _body_to(body: bytes) -> dict[str, object]:
     # A zero byte takes six characters in JSON: bodies full of them would not fit into a request.
     if b"\0" not in body:
         try:

@@ -15,7 +15,8 @@ from typing import Any, Self
 
 from penstock.client import ClientError
 from penstock.client import Unreachable as ConnectionFailed
-from penstock.client.connection import Answer, Connection
+from penstock.client.address import Address, Answer
+from penstock.client.pool import Pool
 from penstock.spark.failures import Conflict, Ended, Failed, Refused, Unreachable
 
 JSON = "application/json"
@@ -36,15 +37,19 @@ class Asking:
         self.url = url
         self.patience_s = patience_s
         self._api_key = api_key
-        # Connections that no thread is using: a heartbeat never waits for the answer to somebody's long request.
-        self._idle: list[Connection] = []
-        self._idle.append(self._open())
+        self._pool = self._open()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_idle": []}
+        state = self.__dict__.copy()
+        del state["_pool"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._pool = self._open()
 
     def __enter__(self) -> Self:
         return self
@@ -54,14 +59,9 @@ class Asking:
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self.close()
-
     def close(self) -> None:
         """The next call opens a new connection."""
-        idle = self.__dict__.get("_idle", [])
-        while idle:
-            idle.pop().close()
+        self._pool.close()
 
     def _ask(self, method: str, path: str, value: Mapping[str, object] | None = None) -> dict[str, Any]:
         """JSON both ways; an empty object for an answer without content."""
@@ -101,26 +101,16 @@ class Asking:
 
     def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._open()
-        try:
-            answer = connection.ask(method, path, body, repeatable=True, headers=headers)
+            return self._pool.ask(method, path, body, repeatable=True, headers=headers)
         except ConnectionFailed:
-            connection.close()
             raise
         except ClientError as error:
-            connection.close()
             raise Failed(str(error)) from None
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.append(connection)
-        return answer
 
-    def _open(self) -> Connection:
+    def _open(self) -> Pool:
+        # Each thread has a connection to itself: a heartbeat never waits for the answer to somebody's long request.
         headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-        return Connection(self.url, headers, min(_TIMEOUT_S, max(self.patience_s, 1.0)))
+        return Pool(Address(self.url, headers, min(_TIMEOUT_S, max(self.patience_s, 1.0))))
 
 
 def _checked(answer: Answer, url: str) -> Answer:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock import limits
-from penstock.client.connection import Answer
+from penstock.client.address import Answer
 from penstock.spark.asking import Asking, object_of
 from penstock.spark.failures import Conflict, Ended, Failed, Refused, Unreachable, WireError
 
