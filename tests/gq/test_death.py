@@ -92,6 +92,35 @@ class TestAConsumerThatWasDeclaredDead:
         assert seen == [b"x"]
         assert consumer.lost == 0
 
+    def test_registers_again_at_its_next_heartbeat(self, client):
+        """Also while there is nothing to claim, and while a callback runs."""
+        began, may_end = threading.Event(), threading.Event()
+
+        def wait(_):
+            began.set()
+            may_end.wait(10)
+
+        with at_work(client.consumer(heartbeat_s=0.05, dead_after_s=60), wait) as consumer:
+            until(lambda: consumers(client))
+            assert declare_all_dead(client) == 1
+            until(lambda: consumers(client) == [consumer.id])
+            pushed = client.producer().push(b"x")
+            began.wait(10)
+            assert declare_all_dead(client) == 1
+            until(lambda: consumers(client) == [consumer.id])
+            may_end.set()
+            until(lambda: client.status(pushed) == "processed")
+        assert consumer.lost == 0
+
+    def test_leaves_a_deleted_queue_deleted(self, client, caplog):
+        with at_work(client.consumer(heartbeat_s=0.05, dead_after_s=60), print):
+            until(lambda: consumers(client))
+            with client._access.unit() as (unit, now):
+                unit.delete_queue("default", now)
+            until(lambda: "its queue was deleted" in caplog.text)
+            with client._access.unit(write=False) as (unit, _now):
+                assert unit.find_queue("default") is None
+
     @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
     def test_does_not_begin_what_it_has_lost(self, client, delivery, caplog):
         with client.producer(batch=3) as producer:

@@ -89,15 +89,16 @@ class Member:
                 lost = self._settle(unit, decisions, recorded, now)
                 unit.settle(self._consumer.queue, (recorded or set()) - self._held, None, now)
                 held = set() if recorded is None else self._held - settled
-                claimed = self._claim(unit, limit, recorded is not None, now)
+                registered = recorded is not None or self._register(unit, limit > 0, died, now)
+                claimed = unit.claim_share(self._consumer, limit, now).messages if limit else []
                 held.update(map(_held, claimed))
-                if recorded is not None or limit:
+                if registered:
                     if beat or held != recorded:
                         unit.hold(self._consumer.id, held, now)
                     if (beat or recorded is None) and self._is_steady(now, began):
                         unit.reap(now)
             self._happened(decisions, lost, held, died, began)
-            self._registered = recorded is not None or limit > 0
+            self._registered = registered
             return claimed
 
     def leave(self) -> None:
@@ -112,13 +113,16 @@ class Member:
                 unit.leave(self._consumer.id)
             self._held, self._left = set(), True
 
-    def _claim(self, unit: SqlUnit, limit: int, registered: bool, now: int) -> list[Message]:
-        if not limit:
-            return []
-        if not registered:
-            ensure_queue(unit, self._consumer.queue, settings_of(self._consumer.queue), now)
-            unit.register(self._consumer, now)
-        return unit.claim_share(self._consumer, limit, now).messages
+    def _register(self, unit: SqlUnit, wants_messages: bool, died: bool, now: int) -> bool:
+        """To claim, and at once when we find that we were declared dead: the others count on us again. But a sign of
+        life does not bring back a queue that was deleted."""
+        queue = self._consumer.queue
+        if wants_messages:
+            ensure_queue(unit, queue, settings_of(queue), now)
+        elif not died or unit.find_queue(queue) is None:
+            return False
+        unit.register(self._consumer, now)
+        return True
 
     def _settle(self, unit: SqlUnit, decisions: list[Decision], recorded: set[Held] | None, now: int) -> list[str]:
         """The ids of those whose claims are lost."""
@@ -165,7 +169,7 @@ class Member:
         if died:
             self.deaths += 1
             log.warning(
-                "consumer %s of %s was declared dead by others, or its queue deleted",
+                "consumer %s of %s was declared dead by others, or its queue was deleted",
                 self._consumer.id,
                 self._consumer.queue,
             )
