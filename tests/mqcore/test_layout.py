@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from tests.mqcore.disk import HOLD_MS, Desk, open_root, tree
 
 
@@ -123,6 +125,38 @@ def test_any_uuid_is_a_message_and_order_is_by_name(desk: Desk, root: Path) -> N
         (root / "queues/q" / name).write_bytes(name.encode())
     assert [message.id for message in desk.claim(3)] == [names[1], names[0], names[2]]
     assert desk.ack(*names) == [True, True, True]
+
+
+NAMES = ["README", "1", "order.json", "a:b", "a b", "50%", ".hidden", "ä\n", "x" * 253, "caf\udce9", ".nf"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_with_any_name_is_a_message(desk: Desk, root: Path, name: str) -> None:
+    """It goes the way of every message: fetched, redelivered, fetched again, deleted, destroyed."""
+    desk.create()
+    path = root / "queues/q" / name
+    path.write_bytes(b"from elsewhere")
+    assert desk.count().total == 1
+    [message] = desk.claim()
+    assert message.body == b"from elsewhere"
+    assert message.id.encode().isascii() or message.id == name
+    assert not path.exists()
+    desk.now += HOLD_MS
+    assert [again.id for again in desk.claim()] == [message.id]
+    assert desk.ack(message.id) == [True]
+    assert desk.ack(message.id) == [False]
+    while desk.sweep():
+        pass
+    assert tree(root) == set()
+
+
+def test_an_id_that_looks_percent_encoded_is_first_of_all_a_name(desk: Desk, root: Path) -> None:
+    desk.create()
+    for name in ("%FF", "\udcff"):
+        (root / "queues/q" / name).write_bytes(os.fsencode(name))
+    assert desk.ack("%FF") == [True]
+    assert desk.bodies() == [b"\xff"]
+    assert desk.ack("%FF") == [True]
 
 
 def test_content_type_beside_the_bytes(desk: Desk, root: Path) -> None:

@@ -47,7 +47,8 @@ def test_hostile_names_are_refused_and_are_no_queue(desk: Desk, root: Path, name
 
 
 @pytest.mark.parametrize(
-    "message_id", ["", "..", "../../x", "x", ID + "/..", ID[:-1], ID + "\0", "*", ID.replace("-", "_")]
+    "message_id",
+    ["", ".", "..", "../../x", "x", ID + "/..", ID[:-1], ID + "\0", "*", "%2e%2e", "..%2f..%2fx", "\ud800", "é" * 200],
 )
 def test_hostile_ids_are_no_message(desk: Desk, root: Path, message_id: str) -> None:
     desk.create()
@@ -134,12 +135,32 @@ def test_pipes_and_folders_in_the_place_of_messages_hold_nobody_up(desk: Desk, r
     desk.create()
     os.mkfifo(root / "queues/q" / ID)
     (root / "queues/q" / ID.replace("1", "2")).mkdir()
-    (root / "queues/q" / "README").write_bytes(b"no message")
     desk.send(b"real")
     assert desk.bodies() == [b"real"]
     while desk.sweep():
         pass
-    assert (root / "queues/q/README").read_bytes() == b"no message"
+
+
+def test_what_only_looks_like_a_message_by_its_place_is_left_alone(desk: Desk, root: Path, secret: Path) -> None:
+    desk.create()
+    queue = root / "queues/q"
+    (queue / "folder").mkdir()
+    (queue / "folder/inside").write_bytes(b"somebody's")
+    (queue / "link").symlink_to(secret)
+    os.mkfifo(queue / "pipe")
+    (queue / ".nfs0000000000000001").write_bytes(b"what NFS keeps of a deleted file")
+    too_long = queue / ("x" * 254)  # it would not fit into the folder of delayed messages
+    too_long.write_bytes(b"x")
+    before = set(os.listdir(queue))
+    desk.send(b"real")
+    assert desk.count().total == 1
+    assert desk.bodies() == [b"real"]
+    while desk.sweep():
+        pass
+    assert set(os.listdir(queue)) == before
+    assert (queue / "folder/inside").exists()
+    assert desk.ack("folder", "link", "pipe") == [False] * 3
+    assert set(os.listdir(queue)) == before
 
 
 def test_a_hard_link_to_something_else_is_only_ever_unlinked(desk: Desk, root: Path, secret: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -10,6 +11,7 @@ import pytest
 
 from penstock import limits
 from penstock.errors import StoreCorrupt, StoreFull, StoreUnavailable
+from tests.faces.mqcore.conftest import STORES
 from tests.servers import ThreadServer
 from tests.talk import Talk
 
@@ -173,3 +175,20 @@ def test_other_methods_answer_405(talk: Talk, method: str, path: str) -> None:
 @pytest.mark.parametrize("path", ["/", "/q/x", "/q/messages/", "/q/messages/a/b", "//messages"])
 def test_other_paths_answer_404(talk: Talk, path: str) -> None:
     assert talk("GET", path).status == 404
+
+
+@pytest.mark.parametrize("name", ["README", "order 17.json", "50%", "caf\udce9"])
+def test_a_file_with_any_name_is_fetched_and_deleted(tmp_path: Path, name: str) -> None:
+    """The id in the answer can be put into the address that deletes the message."""
+    server = ThreadServer(STORES["folders"].format(tmp_path))
+    try:
+        with server.talk() as talk:
+            assert talk("PUT", "/queue001").status == 201
+            [folder] = tmp_path.glob("**/queues/queue001")
+            (folder / name).write_bytes(b"dropped")
+            answer = talk("GET", "/queue001/messages")
+            assert (answer.status, answer.body) == (200, b"dropped")
+            assert talk("DELETE", f"/queue001/messages/{answer.headers['X-Message-Id']}").status == 202
+            assert not list(folder.parents[1].glob("delay/*"))
+    finally:
+        server.stop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
+from urllib.parse import quote
 
 from penstock import limits
 from penstock.broker import Broker
@@ -20,7 +20,8 @@ from penstock.pending import Pending
 
 DEFAULT_CONTENT_TYPE = b"application/octet-stream"
 _ID = b"X-Message-Id"
-_ID_LENGTH = 36
+# All that a segment of a path may hold as it is.
+_SAFE_IN_URLS = "!$&'()*+,;=:@"
 
 _NONE = Response(204)
 _DELETED = Response(202)
@@ -65,18 +66,11 @@ class _Messages:
 
     def ack(self, request: Request) -> Response | Pending[Response]:
         queue, text = request.params
-        if not (is_name(queue) and _is_uuid(text)):
+        if not is_name(queue):
             return _DELETED
         receipt = Receipt(text, queue=queue)
         # A redelivery makes a second delete of the same message normal, so it is no error that it has gone.
         return self._broker.ack((receipt,)).then(lambda _done: _DELETED, failure)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        return len(text) == _ID_LENGTH and UUID(text) is not None
-    except ValueError:
-        return False
 
 
 def _content_type(headers: Mapping[bytes, bytes]) -> str | None:
@@ -97,7 +91,13 @@ def _claimed(messages: list[Message]) -> Response:
         return _NONE
     [message] = messages
     content_type = header_value(message.content_type) if message.content_type else DEFAULT_CONTENT_TYPE
-    return Response(200, message.body, ((b"Content-Type", content_type), (_ID, message.id.encode())))
+    return Response(200, message.body, ((b"Content-Type", content_type), (_ID, _url_form(message.id))))
+
+
+def _url_form(message_id: str) -> bytes:
+    """An id as it stands in the address that deletes its message. A UUID looks the same there; in a store of folders
+    an id may be any file name."""
+    return quote(message_id, safe=_SAFE_IN_URLS).encode()
 
 
 def _nothing_claimed(error: Exception) -> Response:

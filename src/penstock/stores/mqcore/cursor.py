@@ -12,12 +12,14 @@ the rest of that stretch to the winner, who is walking along it, and looks elsew
 from __future__ import annotations
 
 import os
+import stat
 import time
 from bisect import bisect_left
+from collections.abc import Iterator
 from random import Random
 
 from penstock.stores.mqcore.freshness import Freshness
-from penstock.stores.mqcore.paths import is_id
+from penstock.stores.mqcore.paths import is_message, is_uuid
 
 # A folder that others change is listed again when this many times the cost of a listing has passed.
 _PATIENCE = 20
@@ -25,7 +27,8 @@ _SHORTEST_S = 0.05
 
 
 class Cursor:
-    def __init__(self, descriptor: int, peers: int, random: Random) -> None:
+    def __init__(self, queue: str, descriptor: int, peers: int, random: Random) -> None:
+        self._queue = queue
         self._descriptor = descriptor
         self._peers = peers
         self._random = random
@@ -91,7 +94,7 @@ class Cursor:
         # Before the listing, so that a change during it is seen as one.
         self._listed_mtime = self._mtime()
         self._freshness.is_stale(self._listed_mtime, began)
-        self._names = sorted(filter(is_id, os.listdir(self._descriptor)))
+        self._names = sorted(message_names(self._descriptor, self._queue))
         self._next = 0
         self._stretch.clear()
         self._freshness.listed(began)
@@ -100,3 +103,18 @@ class Cursor:
 
     def _mtime(self) -> int:
         return os.fstat(self._descriptor).st_mtime_ns
+
+
+def message_names(descriptor: int, queue: str) -> Iterator[str]:
+    """The messages in the folder of a queue."""
+    for name in os.listdir(descriptor):
+        # Only what was not made here may be something else than a file: to look at every one would cost too much.
+        if is_uuid(name) or (is_message(name, queue) and is_file(descriptor, name)):
+            yield name
+
+
+def is_file(descriptor: int, name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False

@@ -37,7 +37,7 @@ class QueueFolder:
         self.name = name
         self.descriptor = descriptor
         self.inode = inode
-        self.cursor = Cursor(descriptor, peers, random)
+        self.cursor = Cursor(name, descriptor, peers, random)
 
 
 class Folders:

@@ -12,10 +12,20 @@ from penstock import ids, limits
 from penstock.errors import QueueExists, QueueNotFound, StoreForeign
 from penstock.model import Claimed, Count, Draft, Message, Queue, QueuePage, Receipt, Sent, Settings
 from penstock.stores.mqcore import files
+from penstock.stores.mqcore.cursor import is_file, message_names
 from penstock.stores.mqcore.delays import due_of, set_due
 from penstock.stores.mqcore.folders import QueueFolder, move
 from penstock.stores.mqcore.lacks import LackingVerbs, lacks
-from penstock.stores.mqcore.paths import check_queue, file_name, is_id, sent_at
+from penstock.stores.mqcore.paths import (
+    SEPARATOR,
+    check_queue,
+    file_name,
+    id_of,
+    is_message,
+    is_uuid,
+    names_of,
+    sent_at,
+)
 from penstock.stores.mqcore.round import Round
 from penstock.stores.mqcore.state import State
 from penstock.stores.protocol import Feature
@@ -118,33 +128,33 @@ class MqCoreUnit(LackingVerbs):
         looked_at: set[str] = set()
         room = limits.CLAIM_BYTES
         while len(messages) < limit and room > 0:
-            message_id = found.cursor.take(limit - len(messages))
-            if message_id is None or message_id in looked_at:
+            file = found.cursor.take(limit - len(messages))
+            if file is None or file in looked_at:
                 break  # what is only looked at stays there, and would be found again and again
-            read = self._take(found, message_id, now + hold) if hold > 0 else self._look(found, message_id)
+            read = self._take(found, file, now + hold) if hold > 0 else self._look(found, file)
             if read is not None:
-                messages.append(_message(found.name, message_id, read, now + hold))
+                messages.append(_message(found.name, id_of(file), read, now + hold))
                 room -= len(read[0])
             if hold <= 0:
-                looked_at.add(message_id)
-        for message_id in looked_at:
-            found.cursor.add(message_id)
+                looked_at.add(file)
+        for file in looked_at:
+            found.cursor.add(file)
         self._state.claimed += len(messages)
         return Claimed(messages, more=room <= 0 and len(messages) < limit)
 
-    def _take(self, queue: QueueFolder, message_id: str, until: int) -> tuple[bytes, str | None] | None:
+    def _take(self, queue: QueueFolder, file: str, until: int) -> tuple[bytes, str | None] | None:
         """Move a message to `delay` and read it; None when somebody else was faster, or it is no message."""
         folders = self._folders
-        name = file_name(queue.name, message_id)
+        name = file_name(queue.name, file)
         try:
-            set_due(queue.descriptor, message_id, until)
-            os.rename(message_id, name, src_dir_fd=queue.descriptor, dst_dir_fd=folders.delay)
+            set_due(queue.descriptor, file, until)
+            os.rename(file, name, src_dir_fd=queue.descriptor, dst_dir_fd=folders.delay)
         except FileNotFoundError:
             self._state.lost += 1
             queue.cursor.lost()
             return None
         self._round.touch(queue.descriptor, folders.delay)
-        self._round.undo_by(lambda: self._give_back(queue, message_id))
+        self._round.undo_by(lambda: self._give_back(queue, file))
         if self._state.mover is not None:
             self._state.mover.delays.add(name, until)
         try:
@@ -176,14 +186,11 @@ class MqCoreUnit(LackingVerbs):
     def _ack(self, receipt: Receipt) -> bool:
         if receipt.queue is None:
             lacks(Feature.BARE_IDS)
-        if not is_id(receipt.id) or receipt.claim not in (None, _CLAIM):
-            return False
         queue = self._folders.queue(receipt.queue)
-        if queue is None:
+        if queue is None or receipt.claim not in (None, _CLAIM):
             return False
-        return self._remove(queue, receipt.id) or (
-            receipt.id != receipt.id.lower() and self._remove(queue, receipt.id.lower())
-        )
+        names = [name for name in names_of(receipt.id) if is_message(name, queue.name)]
+        return any(self._remove(queue, name) for name in names)
 
     def _remove(self, queue: QueueFolder, message_id: str) -> bool:
         """From wherever it is to `remove`, in the order of the document. A message on its way from one place to the
@@ -192,6 +199,8 @@ class MqCoreUnit(LackingVerbs):
         name = file_name(queue.name, message_id)
         places = [(folders.new, name), (queue.descriptor, message_id), (folders.delay, name)]
         for source, source_name in places + places[1:]:
+            if not is_uuid(message_id) and not is_file(source, source_name):
+                continue
             if move(source_name, source, name, folders.remove):
                 self._round.touch(source, folders.remove)
                 self._round.undo_by(partial(self._put_back, queue, name, source, source_name))
@@ -223,13 +232,14 @@ class MqCoreUnit(LackingVerbs):
         """Lists the folder: it costs as much as there is."""
         found = self._queue(queue)
         self._round.deliver()
-        ready = [name for name in os.listdir(found.descriptor) if is_id(name)]
+        ready = list(message_names(found.descriptor, queue))
         names = list(self._folders.names_of(queue, self._folders.delay))
         dues = [due_of(self._folders.delay, name) for name in names]
         claimed = sum(due is not None and due > now for due in dues)
         total = len(ready) + sum(due is not None for due in dues)
-        ages = [sent_at(name) for name in ready] + [sent_at(name.rpartition(":")[2]) for name in names]
-        return Count(total, total - claimed, 0, claimed, exact=True, oldest_sent_at=min(ages, default=None))
+        ages = [sent_at(name) for name in ready] + [sent_at(name.partition(SEPARATOR)[2]) for name in names]
+        oldest = min((age for age in ages if age), default=None)
+        return Count(total, total - claimed, 0, claimed, exact=True, oldest_sent_at=oldest)
 
     def next_due(self, queue: str, now: int) -> int | None:
         dues = [due_of(self._folders.delay, name) for name in self._folders.names_of(queue, self._folders.delay)]
