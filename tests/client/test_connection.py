@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from penstock.client import Client, ServerFailed, Unauthorized, Unavailable, UnexpectedAnswer, Unreachable
+from penstock.client import AsyncClient, Client, ServerFailed, Unauthorized, Unavailable, UnexpectedAnswer, Unreachable
 
 QUEUES = b'{"total": 0, "queues": []}'
 
@@ -65,17 +65,17 @@ def answer(status: int, body: bytes = QUEUES, *headers: bytes) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-def test_one_connection_serves_many_requests(listen):
+def test_one_connection_serves_many_requests(listen, connect):
     listener = listen([answer(200)] * 3)
-    with Client(listener.url) as client:
+    with connect(listener.url) as client:
         for _ in range(3):
             assert list(client.queues()) == []
     assert len(listener.requests) == 3
 
 
-def test_a_connection_that_the_server_closed_is_opened_anew(serve):
+def test_a_connection_that_the_server_closed_is_opened_anew(serve, connect):
     server = serve()
-    with Client(server.url) as client:
+    with connect(server.url) as client:
         client.create_queue("jobs")
         server.terminate()
         again = serve(port=int(server.url.rpartition(":")[2]))
@@ -85,18 +85,18 @@ def test_a_connection_that_the_server_closed_is_opened_anew(serve):
         assert [message.text for message in client.claim("jobs")] == ["hello"]
 
 
-def test_a_look_is_repeated_once_when_a_kept_connection_breaks(listen):
+def test_a_look_is_repeated_once_when_a_kept_connection_breaks(listen, connect):
     # The empty answer: the connection breaks after the request has arrived.
     listener = listen([answer(200), b""], [answer(200)])
-    with Client(listener.url) as client:
+    with connect(listener.url) as client:
         assert list(client.queues()) == []
         assert list(client.queues()) == []
     assert len(listener.requests) == 3
 
 
-def test_a_send_is_never_repeated(listen):
+def test_a_send_is_never_repeated(listen, connect):
     listener = listen([answer(200), b""], [answer(201, b'{"sent": []}')])
-    with Client(listener.url) as client:
+    with connect(listener.url) as client:
         assert list(client.queues()) == []
         with pytest.raises(Unreachable, match="lost the connection") as caught:
             client.send("jobs", "once")
@@ -105,16 +105,16 @@ def test_a_send_is_never_repeated(listen):
         client.send_many("jobs", ["the next call connects again"])
 
 
-def test_a_fresh_connection_that_breaks_is_not_repeated(listen):
+def test_a_fresh_connection_that_breaks_is_not_repeated(listen, connect):
     listener = listen([b""], [answer(200)])
-    with Client(listener.url) as client, pytest.raises(Unreachable):
+    with connect(listener.url) as client, pytest.raises(Unreachable):
         list(client.queues())
     assert len(listener.requests) == 1
 
 
-def test_a_server_that_dies_during_a_claim_is_unreachable(serve):
+def test_a_server_that_dies_during_a_claim_is_unreachable(serve, connect):
     server = serve()
-    with Client(server.url) as client:
+    with connect(server.url) as client:
         client.create_queue("jobs")
         timer = threading.Timer(0.2, server.process.kill)
         timer.start()
@@ -128,25 +128,25 @@ def test_a_server_that_dies_during_a_claim_is_unreachable(serve):
         assert not caught.value.sent
 
 
-def test_no_answer_in_time():
+def test_no_answer_in_time(connect):
     gate = socket.create_server(("127.0.0.1", 0))
-    with gate, Client(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=0.05) as client:
+    with gate, connect(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=0.05) as client:
         with pytest.raises(Unreachable, match=r"no answer from .* within 0\.05 s") as caught:
             list(client.queues())
         assert caught.value.sent
 
 
-def test_a_late_answer_is_never_taken_for_the_next(listen):
+def test_a_late_answer_is_never_taken_for_the_next(listen, connect):
     # The second answer comes with the first: something in between is confused, and the connection is left.
     listener = listen([answer(200) + answer(500, b"{}")], [answer(200)])
-    with Client(listener.url) as client:
+    with connect(listener.url) as client:
         assert list(client.queues()) == []
         assert list(client.queues()) == []
 
 
-def test_try_again_says_when(listen):
+def test_try_again_says_when(listen, connect):
     listener = listen([answer(503, b'{"error": "busy"}', b"Retry-After: 7"), answer(503, b"<html>")])
-    with Client(listener.url) as client:
+    with connect(listener.url) as client:
         with pytest.raises(Unavailable, match="busy") as caught:
             client.queue("jobs")
         assert (caught.value.retry_after_s, caught.value.status) == (7, 503)
@@ -155,9 +155,9 @@ def test_try_again_says_when(listen):
         assert caught.value.retry_after_s == 1
 
 
-def test_other_statuses_have_their_errors(listen):
+def test_other_statuses_have_their_errors(listen, connect):
     listener = listen([answer(500, b'{"error": "oh"}'), answer(502, b"<html>"), answer(401, b'{"error": "key"}')])
-    with Client(listener.url) as client:
+    with connect(listener.url) as client:
         with pytest.raises(ServerFailed, match="oh"):
             client.queue("jobs")
         with pytest.raises(ServerFailed, match="answered 502"):
@@ -177,19 +177,38 @@ def test_other_statuses_have_their_errors(listen):
         b"SSH-2.0-OpenSSH_9.2\r\n",
     ],
 )
-def test_whatever_is_no_penstock_server_is_named(listen, reply):
+def test_whatever_is_no_penstock_server_is_named(listen, reply, connect):
     listener = listen([reply])
-    with Client(listener.url) as client, pytest.raises(UnexpectedAnswer, match=listener.url):
+    with connect(listener.url) as client, pytest.raises(UnexpectedAnswer, match=listener.url):
         client.queue("jobs")
 
 
-def test_an_answer_that_breaks_off_is_lost(listen):
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'9\r\n{"total":\r\n2;x=y\r\n 0\r\nF\r\n, "queues": []}\r\n0\r\nTrailer: t\r\n\r\n',
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + QUEUES,
+        b"HTTP/1.0 200 OK\r\nContent-Length: 26\r\n\r\n" + QUEUES,
+        b"HTTP/1.1 100 Continue\r\n\r\n" + answer(200),
+    ],
+    ids=["chunked", "until the end", "1.0", "continue"],
+)
+def test_answers_come_in_every_framing(listen, connect, reply):
+    listener = listen([reply], [answer(200)])
+    with connect(listener.url) as client:
+        assert list(client.queues()) == []
+        assert list(client.queues()) == []
+    assert len(listener.requests) == 2
+
+
+def test_an_answer_that_breaks_off_is_lost(listen, connect):
     listener = listen([answer(200)[:-5]])
-    with Client(listener.url) as client, pytest.raises(Unreachable):
+    with connect(listener.url) as client, pytest.raises(Unreachable):
         list(client.queues())
 
 
-def test_the_key_and_the_path_of_the_address_are_sent():
+def test_the_key_and_the_path_of_the_address_are_sent(connect):
     with socket.create_server(("127.0.0.1", 0)) as gate:
         heads = []
 
@@ -201,7 +220,7 @@ def test_the_key_and_the_path_of_the_address_are_sent():
 
         thread = threading.Thread(target=take)
         thread.start()
-        with Client(f"http://127.0.0.1:{gate.getsockname()[1]}/queues/", "s3cret") as client:
+        with connect(f"http://127.0.0.1:{gate.getsockname()[1]}/queues/", "s3cret") as client:
             list(client.queues())
         thread.join()
     assert heads[0].startswith(b"GET /queues/v1/queues?offset=0&limit=")
@@ -222,10 +241,12 @@ def test_the_key_and_the_path_of_the_address_are_sent():
     ],
 )
 def test_an_address_that_is_none_is_refused_at_once(url):
-    with pytest.raises(ValueError, match=r"address|ort"):
-        Client(url)
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match=r"address|ort"):
+            kind(url)
 
 
 def test_a_key_that_would_break_a_header_is_refused():
-    with pytest.raises(ValueError, match="printable ASCII"):
-        Client(api_key="a\r\nX: y")
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="printable ASCII"):
+            kind(api_key="a\r\nX: y")

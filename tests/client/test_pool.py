@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -15,6 +15,12 @@ from penstock.client.pool import MOST_IDLE
 
 THREADS = 6
 ROUNDS = 50
+
+
+@pytest.fixture
+def client(server) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
 
 
 def in_threads(count: int, task: Callable[[int], None]) -> None:

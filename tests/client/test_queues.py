@@ -82,7 +82,7 @@ def test_queue_counts(client):
 
 
 def test_queues_goes_through_every_page(client, monkeypatch):
-    monkeypatch.setattr("penstock.client.client._PAGE", 2)
+    monkeypatch.setattr("penstock.client.requests.QUEUES_PER_PAGE", 2)
     assert list(client.queues()) == []
     names = {f"q{number}" for number in range(5)}
     for name in names:

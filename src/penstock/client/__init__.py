@@ -1,4 +1,4 @@
-"""A small synchronous client of a Penstock server, over HTTP and the standard library alone.
+"""A small client of a Penstock server, over HTTP and the standard library alone.
 
     from penstock.client import Client
 
@@ -9,11 +9,12 @@
             print(message.text)
             client.ack("jobs", message)
 
-One client serves any number of threads, and forked processes as well.
+One client serves any number of threads, and forked processes as well. `AsyncClient` is the same for asyncio.
 """
 
 from __future__ import annotations
 
+from penstock.client.async_client import AsyncClient
 from penstock.client.client import Client
 from penstock.client.errors import (
     ClientError,
@@ -44,6 +45,7 @@ from penstock.client.values import (
 )
 
 __all__ = [
+    "AsyncClient",
     "ClaimedMessage",
     "Client",
     "ClientError",

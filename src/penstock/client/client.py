@@ -18,8 +18,6 @@ from penstock.client.values import Queue
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_PAGE = 1000
-
 
 def _verb(describe: Callable[P, Request[T] | Moot[T]]) -> Callable[Concatenate[Client, P], T]:
     @functools.wraps(describe)
@@ -70,7 +68,7 @@ class Client:
         """Every queue, fetched page by page while it is read."""
         offset = 0
         while True:
-            total, page = self._ask(requests.queue_page(offset, _PAGE))
+            total, page = self._ask(requests.queue_page(offset))
             yield from page
             offset += len(page)
             if not page or offset >= total:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
+from typing import Protocol
 
 from penstock.client.address import Address, Answer, Lost
+
+
+class HasDescriptor(Protocol):
+    def fileno(self) -> int: ...
 
 
 class Connection:
@@ -59,7 +63,7 @@ class Connection:
         """The answer, whatever its status. `patience_s` is how long the server may take on purpose; `headers` go with
         this request alone."""
         sent = self._address.headers_with(headers)
-        if self._http.sock is not None and _is_stale(self._http.sock):
+        if self._http.sock is not None and is_stale(self._http.sock):
             self._http.close()
         kept = self._http.sock is not None
         try:
@@ -107,7 +111,7 @@ class Connection:
             raise self._address.cannot_reach(error) from error
 
 
-def _is_stale(sock: socket.socket) -> bool:
+def is_stale(sock: HasDescriptor) -> bool:
     """Between requests a server has nothing to say: whatever is readable is the end of the connection."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)

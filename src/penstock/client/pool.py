@@ -15,7 +15,7 @@ from penstock.client.address import Address, Answer
 from penstock.client.connection import Connection
 
 # How many connections wait for their next request at most; more are closed when they are done.
-MOST_IDLE = 10
+MOST_IDLE = 32
 
 
 class Pool:

@@ -35,6 +35,8 @@ Receipts: TypeAlias = str | ClaimedMessage | Iterable[str | ClaimedMessage]
 
 T = TypeVar("T")
 
+QUEUES_PER_PAGE = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
@@ -84,9 +86,9 @@ def queue(name: str) -> Request[Queue]:
     return Request(queue_from, "GET", _path(name), repeatable=True)
 
 
-def queue_page(offset: int, limit: int) -> Request[tuple[int, list[Queue]]]:
+def queue_page(offset: int) -> Request[tuple[int, list[Queue]]]:
     """How many queues there are, and those of one page."""
-    query = urlencode({"offset": offset, "limit": limit})
+    query = urlencode({"offset": offset, "limit": QUEUES_PER_PAGE})
     return Request(_queue_page, "GET", f"/v1/queues?{query}", repeatable=True)
 
 

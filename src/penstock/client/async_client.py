@@ -1,0 +1,101 @@
+"""The client of asyncio programs: the same verbs, each called and awaited."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from penstock.client import requests
+from penstock.client.address import Address, native_headers
+from penstock.client.async_pool import AsyncPool
+from penstock.client.requests import Moot, Request
+from penstock.client.signatures import as_method
+from penstock.client.values import Queue
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _verb(
+    describe: Callable[P, Request[T] | Moot[T]],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    @functools.wraps(describe)
+    async def method(client: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await client._ask(describe(*args, **kwargs))
+
+    return as_method(method, describe)
+
+
+class AsyncClient:
+    """A server, for any number of tasks of one event loop. It does and promises what `Client` does.
+
+    A call that is cancelled leaves its connection; the server may carry out the request nevertheless.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        api_key: str | None = None,
+        timeout_s: float = 30,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._pool = AsyncPool(Address(url, native_headers(api_key), timeout_s, tls))
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; those in use, when their answers are here. The next call opens a new one."""
+        await self._pool.close()
+
+    # Queues
+
+    create_queue = _verb(requests.create_queue)
+    update_queue = _verb(requests.update_queue)
+    delete_queue = _verb(requests.delete_queue)
+    queue = _verb(requests.queue)
+
+    async def queues(self) -> AsyncIterator[Queue]:
+        """Every queue, fetched page by page while it is read."""
+        offset = 0
+        while True:
+            total, page = await self._ask(requests.queue_page(offset))
+            for queue in page:
+                yield queue
+            offset += len(page)
+            if not page or offset >= total:
+                return
+
+    # Messages
+
+    send = _verb(requests.send)
+    send_many = _verb(requests.send_many)
+    claim = _verb(requests.claim)
+    ack = _verb(requests.ack)
+    renew = _verb(requests.renew)
+    release = _verb(requests.release)
+    peek = _verb(requests.peek)
+    purge = _verb(requests.purge)
+
+    # API keys
+
+    keys = _verb(requests.keys)
+    create_key = _verb(requests.create_key)
+    revoke_key = _verb(requests.revoke_key)
+
+    async def _ask(self, request: Request[T] | Moot[T]) -> T:
+        if isinstance(request, Moot):
+            return request.value
+        answer = await self._pool.ask(
+            request.method, request.path, request.body, repeatable=request.repeatable, patience_s=request.patience_s
+        )
+        return request.result(answer, self._pool.address.url)

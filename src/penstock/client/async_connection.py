@@ -1,0 +1,132 @@
+"""One HTTP connection of an event loop to one server: a request goes out, a status and its bytes come back.
+
+What `connection` is for threads. It knows nothing of queues, and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from http.client import HTTPException, IncompleteRead
+from typing import cast
+
+from penstock.client.address import Address, Answer
+from penstock.client.connection import is_stale
+from penstock.client.response import Response
+
+
+class AsyncConnection(asyncio.Protocol):
+    """For one request at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._response: Response | None = None
+        self._answered: asyncio.Future[Answer] | None = None
+        self._timeout_s = address.timeout_s
+        self._deadline: asyncio.Timeout | None = None
+
+    @classmethod
+    async def open(cls, address: Address) -> AsyncConnection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(address.timeout_s):
+                _, connection = await loop.create_connection(
+                    lambda: cls(address), address.host, address.port, ssl=address.tls
+                )
+        except TimeoutError as error:
+            raise address.cannot_reach(TimeoutError("timed out")) from error
+        except OSError as error:
+            raise address.cannot_reach(error) from error
+        return connection
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be asked (again): it is open and nothing of an earlier request is left."""
+        transport, response = self._transport, self._response
+        if transport is None or transport.is_closing() or (response is not None and not response.reusable):
+            return False
+        # Its end may have come while the program kept the loop from looking.
+        sock = transport.get_extra_info("socket")
+        return transport.get_write_buffer_size() == 0 and not is_stale(sock)
+
+    async def ask(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], patience_s: float
+    ) -> Answer:
+        """The answer, whatever its status. What is left unread of it, even after a cancellation, goes with the
+        connection."""
+        address = self._address
+        if self._transport is None:
+            raise address.cannot_reach(ConnectionResetError("the server closed the connection"))
+        self._timeout_s = address.timeout_s + patience_s
+        self._response = Response()
+        self._answered = self._loop.create_future()
+        try:
+            async with asyncio.timeout(self._timeout_s) as self._deadline:
+                self._transport.write(_head(address, method, path, body, headers) + (body or b""))
+                return await self._answered
+        except TimeoutError as error:
+            raise address.no_answer(self._timeout_s) from error
+        except (OSError, IncompleteRead) as error:
+            raise address.lost(error) from error
+        except HTTPException as error:
+            raise address.not_http(error) from error
+        finally:
+            self._deadline = self._answered = None
+            if not self._response.reusable:
+                self.abort()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        self.abort()
+        await self._gone
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._response is None:
+            # Nothing was asked.
+            self.abort()
+            return
+        # The time is for the next piece: a long answer may take long, as long as it comes.
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(self._loop.time() + self._timeout_s)
+        response = self._response
+        self._read(response, lambda: response.feed(data))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        if self._response is not None:
+            self._read(self._response, self._response.end)
+            self._fail(error or ConnectionResetError("the server closed it"))
+        self._gone.set_result(None)
+
+    def _read(self, response: Response, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except HTTPException as error:
+            self._fail(error)
+            self.abort()
+            return
+        if response.answer is not None and self._answered is not None and not self._answered.done():
+            self._answered.set_result(response.answer)
+
+    def _fail(self, error: Exception) -> None:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_exception(error)
+
+
+def _head(address: Address, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    lines = [f"{method} {address.prefix}{path} HTTP/1.1", f"Host: {address.authority}"]
+    if body is not None or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {len(body or b'')}")
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return "\r\n".join((*lines, "", "")).encode("latin-1")
