@@ -8,6 +8,7 @@ It never knows what a queue is, and it logs nothing of what passes through it.
     router      which function answers, and how long a body it accepts
     framing     what is wrong with a request head that the parser lets pass
     timeouts    how long the edge waits and how much it takes
+    budget      how many bytes the bodies of all clients may hold at once
     sweep       all clients of one listener and their deadlines
     listener    the listening socket, start and graceful stop
 

@@ -28,6 +28,7 @@ CLOSING: Final = 8
 TURN: Final = 16
 
 _BACKLOG: Final = 1 << 16
+_DRAINED_BEHIND: Final = 1 << 24
 _LARGE_BODY: Final = 1 << 16
 
 _BARE_500: Final = Response(500)
@@ -167,6 +168,8 @@ class Answerer(Feeder):
                 data = encode(response, persist, without_body)
             except Exception:
                 data = encode(_BARE_500, persist, without_body)
+        if self._charged:
+            self._free_body()
         self._write(data)
         if large and not without_body and response.status not in (204, 304):
             self._write(response.body)
@@ -175,15 +178,28 @@ class Answerer(Feeder):
         else:
             self.deadline = self._sweep.idle_until
 
+    def _free_body(self) -> None:
+        self._sweep.bodies.free(self._charged)
+        self._charged = 0
+
     def _receive(self, data: bytes) -> None:
         """Whatever is not one small piece for an idle connection."""
         if self._phase == DONE:
+            self._drain(len(data))
             return
         if self._held or self._queue or self._backlog:
             self._backlog += data
         else:
             self._backlog = self._parse(data)
         if len(self._backlog) > _BACKLOG and self._reading and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _drain(self, size: int) -> None:
+        """What comes behind the last request is read so that the answer is not lost, but not without end: a client
+        that sends on and on can read its answer without our reading along."""
+        self._drained += size
+        if self._drained > _DRAINED_BEHIND and self._reading and self._transport is not None:
             self._reading = False
             self._transport.pause_reading()
 
@@ -225,6 +241,7 @@ class Answerer(Feeder):
         self._phase = DONE
         self._request = None
         self._backlog = b""
+        self._rest = bytearray()
         self._owes_continue = False
         self._lingers = True
         self._queue.append((request, handler, CLOSE))

@@ -17,7 +17,6 @@ from httptools import HttpParserError, HttpParserUpgrade
 from penstock.edge.answering import ANSWERED, CHOKED, CLOSING, TURN, WAITING, Answerer
 from penstock.edge.encoding import CLOSE
 from penstock.edge.judging import BODY, DONE, HEAD, IDLE
-from penstock.edge.message import Request, Response
 from penstock.edge.sweep import NEVER
 
 
@@ -38,13 +37,9 @@ class Connection(Answerer, asyncio.Protocol):
                 # Even saying no has a limit.
                 self.abort()
                 return
-            self._conclude(None, self._too_many)
+            self._turn_away(None, "too many connections")
         elif self._sweep.persist is CLOSE:
             self._close()
-
-    def _too_many(self, _request: Request) -> Response:
-        busy = self._router.errors.refused(None, 503, "too many connections")
-        return Response(503, busy.body, (*busy.headers, (b"Retry-After", b"1")))
 
     def data_received(self, data: bytes) -> None:
         phase = self._phase
@@ -93,6 +88,7 @@ class Connection(Answerer, asyncio.Protocol):
         self._queue.clear()
         self._backlog = b""
         self._rest = bytearray()
+        self._free_body()
         self._request = self._upgrading = self._current = None
         # The parser holds our callbacks and we hold the parser: without this only the cycle
         # collector would free either.

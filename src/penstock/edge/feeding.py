@@ -37,7 +37,22 @@ class Feeder(Reader):
                 size = min(max(size, left), _BODY_PIECE)
             self._feed_piece(view[:size])
             view = view[size:]
+        if self._phase == BODY:
+            self._charge_body()
         return b"" if self._phase == DONE else bytes(view)
+
+    def _charge_body(self) -> None:
+        """Ask for what a body that goes on has grown by."""
+        request = self._request
+        if request is None:
+            return
+        size = len(request.body) + len(self._rest)
+        more = size - self._charged
+        if more > 0:
+            if self._sweep.bodies.grow(size, more):
+                self._charged = size
+            else:
+                self._turn_away(request, "too many request bodies are in progress")
 
     def _feed_piece(self, piece: bytes | memoryview) -> None:
         """Feed one piece and see to whatever is not a plain request."""

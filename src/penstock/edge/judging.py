@@ -32,6 +32,9 @@ DONE: Final = 3
 # ahead of its turn stays below the requests that fit in one.
 _PIECE: Final = 4096
 
+# So much is read of a body that is cut off; behind it the connection is closed.
+_READ_OF_CUT: Final = 1 << 24
+
 # A request that is refused keeps its connection if its body is shorter than this.
 _DRAINED: Final = 1 << 16
 
@@ -46,6 +49,7 @@ class StopParsingError(Exception):
 
 class Judge:
     __slots__ = (
+        "_charged",
         "_chunked",
         "_declared",
         "_drained",
@@ -106,6 +110,8 @@ class Judge:
         self._overhead = 0
         self._room = 0
         self._rest = bytearray()
+        # What the budget of all bodies has given to this connection.
+        self._charged = 0
 
     # What Connection makes of it.
 
@@ -231,8 +237,16 @@ class Judge:
             else:
                 request.body = fitting
             request.cut = True
+            if self._route.body.limit - room > _READ_OF_CUT:
+                self._answer_cut(request)
         else:
             self._refuse_length(request, self._route)
+
+    def _answer_cut(self, request: Request) -> None:
+        """What is here is all that the handler would get; the rest could take for ever."""
+        request.body += self._rest
+        self._conclude(request, self._handler)
+        raise StopParsingError
 
     def _answer_refusal(self, request: Request) -> None:
         self._conclude(request, self._handler)
@@ -247,7 +261,25 @@ class Judge:
 
     def _give_up(self, request: Request | None, status: int, reason: str) -> None:
         refused = self._router.errors.refused
+        self._drop_body(request)
         self._conclude(request, lambda _request: refused(request, status, reason))
+
+    def _turn_away(self, request: Request | None, reason: str) -> None:
+        """Not now: the same request may succeed a moment later."""
+        refused = self._router.errors.refused
+
+        def answer(_request: Request) -> Response:
+            busy = refused(request, 503, reason)
+            return Response(503, busy.body, (*busy.headers, (b"Retry-After", b"1")))
+
+        self._drop_body(request)
+        self._conclude(request, answer)
+
+    def _drop_body(self, request: Request | None) -> None:
+        """Nothing of a body that is refused is kept while its sender may still be listening."""
+        self._rest = bytearray()
+        if request is not None:
+            request.body = b""
 
 
 def _answering(response: Response) -> Handler:

@@ -23,7 +23,8 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 @dataclass(frozen=True, slots=True)
 class BodyRule:
     """The longest body a route takes, in bytes. A longer one is answered with 413, or, with `cut`,
-    read to its end and handed over cut off at the limit."""
+    handed over cut off at the limit. It is read to its end first, unless that is farther than 16 MiB:
+    then the answer is the last on its connection."""
 
     limit: int
     cut: bool = False

@@ -11,6 +11,7 @@ import asyncio
 import time
 from typing import Protocol
 
+from penstock.edge.budget import BodyBudget
 from penstock.edge.encoding import CLOSE, KEEP, set_date
 from penstock.edge.timeouts import EdgeLimits, Timeouts
 
@@ -36,6 +37,7 @@ class Sweep:
         "_last",
         "_loop",
         "_timer",
+        "bodies",
         "body_until",
         "connections",
         "head_until",
@@ -52,6 +54,7 @@ class Sweep:
         self.timeouts = timeouts
         self.limits = limits
         self.connections: set[Swept] = set()
+        self.bodies = BodyBudget(limits.body_bytes)
         # How an HTTP/1.1 answer leaves its connection, unless the client asked otherwise.
         self.persist = KEEP
         self.now = 0.0

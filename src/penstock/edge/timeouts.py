@@ -21,9 +21,11 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class EdgeLimits:
-    """`header_bytes` is the request line and all headers together."""
+    """`header_bytes` is the request line and all headers together, `body_bytes` what the bodies of all
+    clients may hold at once."""
 
     header_bytes: int = 32768
     header_count: int = 100
     target_bytes: int = 8192
     connections: int = 10000
+    body_bytes: int = 1 << 28

@@ -44,7 +44,7 @@ class App:
         self._listener = Listener(
             Router(routes, errors, Guard(self._keys.keyring)),
             Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
-            EdgeLimits(connections=config.max_connections),
+            EdgeLimits(connections=config.max_connections, body_bytes=config.max_bodies_mib << 20),
         )
 
     @property

@@ -78,6 +78,9 @@ class Config:
     idle_timeout_s: float = _seconds(75.0, "Seconds a connection may stay open without a request.")
     write_timeout_s: float = _seconds(30.0, "Seconds a client may take to accept more of an answer.")
     max_connections: int = _setting(10000, "Connections open at once.", least=1, most=1_000_000)
+    max_bodies_mib: int = _setting(
+        256, "MiB that the bodies of all requests in progress may hold together.", least=32, most=1_048_576
+    )
     log_level: str = _setting(
         "info", "The least important events to log.", choices=("debug", "info", "warning", "error")
     )
