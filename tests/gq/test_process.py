@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from penstock.errors import InvalidRequest
+from penstock.gq.backoff import pause_ms
 from tests.gq.conftest import at_work, bodies, consumers, process, until
 
 BOTH = pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
@@ -54,6 +55,52 @@ def test_a_callback_that_raises_is_called_again(client, delivery, caplog):
         until(lambda: client.status(pushed) == "processed")
     assert tries == [(b"x", 1), (b"x", 2), (b"x", 3)]
     assert [record.exc_info[1].args[0] for record in caplog.records if record.exc_info] == ["try 1", "try 2"]
+
+
+@BOTH
+def test_a_callback_that_raises_is_called_again_after_a_growing_pause(client, clock, delivery):
+    """The others do not wait for it, and meanwhile it is queued."""
+    with client.producer(batch=2) as producer:
+        poison, good = producer.push(b"poison"), producer.push(b"good")
+    tries, done = [], []
+
+    def raise_at_poison(payload):
+        if payload == b"good":
+            done.append(payload)
+            return
+        tries.append(payload)
+        raise ValueError("always")
+
+    with at_work(client.consumer(delivery=delivery), raise_at_poison):
+        pauses = []
+        for count in range(1, 9):
+            until(lambda count=count: len(tries) == count and client.status(poison) == "queued")
+            with client._access.unit(write=False) as (unit, now):
+                pauses.append(unit.first_due("default") - now)
+            clock.advance(pauses[-1] / 1000 + 0.01)
+        until(lambda: done and client.status(good) == "processed")
+    # The clock of the machine goes on meanwhile, so each is at most as long as it was made.
+    assert all(pause <= 100 << number for number, pause in enumerate(pauses))
+    assert pauses[-1] > 100 << 6
+
+
+@pytest.mark.parametrize(
+    ("receives", "left_ms", "pause"),
+    [
+        (1, None, 100),
+        (2, None, 200),
+        (5, None, 1600),
+        (11, None, 60000),
+        (10**9, None, 60000),
+        (0, None, 100),
+        (5, 10000, 1600),
+        (5, 3000, 1500),
+        (1, 1, 0),
+        (1, -5, 0),
+    ],
+)
+def test_a_pause_doubles_and_leaves_time_before_the_deadline(receives, left_ms, pause):
+    assert pause_ms(receives, None if left_ms is None else 1_000_000 + left_ms, 1_000_000) == pause
 
 
 @BOTH

@@ -87,6 +87,7 @@ def test_other_ways_of_leaving_a_queue(client, clock):
         unit.create_queue("gone", Settings(), now)
     pushed = {name: client.producer(name).push(b"x") for name in ("strict", "short", "gone", "default")}
     process(client, lambda _: 1 / 0, 1, queue="strict")
+    clock.advance(0.1)  # the pause after a callback that raised
     with client._access.unit() as (unit, now):
         assert unit.claim("strict", 1, now, 1).messages == []
         unit.delete_queue("gone", now)

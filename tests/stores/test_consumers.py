@@ -64,9 +64,11 @@ class ConsumerVerbs(Verbs):
         with self.unit() as unit:
             return unit.reap(self.now)
 
-    def settle(self, *messages: Message, outcome: Outcome | None = Outcome.PROCESSED, queue: str = "q") -> set[Held]:
+    def settle(
+        self, *messages: Message, outcome: Outcome | None = Outcome.PROCESSED, queue: str = "q", delay_ms: int = 0
+    ) -> set[Held]:
         with self.unit() as unit:
-            return unit.settle(queue, list(map(held, messages)), outcome, self.now)
+            return unit.settle(queue, list(map(held, messages)), outcome, self.now, delay_ms)
 
     def reserve(self, count: int) -> list[int]:
         with self.unit() as unit:
@@ -177,6 +179,23 @@ class TestPolicies:
         verbs.send(b"new")
         assert verbs.taken(verbs.register("a")) == [b"new"]
         assert verbs.outcomes() == [Outcome.EXPIRED]
+
+    def test_settled_with_a_delay(self, verbs):
+        verbs.create()
+        verbs.send(b"x", b"y")
+        a = verbs.register("a")
+        [x, _] = verbs.take(a)
+        assert verbs.settle(x, outcome=None, delay_ms=500) == {held(x)}
+        with verbs.unit() as unit:
+            assert unit.trace(x.id, verbs.now).claimed is False
+            assert unit.first_due("q") == verbs.now + 500
+            count = unit.count("q", verbs.now, 10)
+        assert (count.delayed, count.claimed) == (1, 1)
+        assert verbs.settle(x, outcome=None) == {held(x)}  # said again, it changes nothing
+        verbs.now += 499
+        assert verbs.take(a) == []
+        verbs.now += 1
+        assert [(message.body, message.receives) for message in verbs.take(a)] == [(b"x", 2)]
 
     @pytest.mark.parametrize("among", [1, 2])
     def test_redrive(self, verbs, among):

@@ -1,4 +1,4 @@
-"""How long to wait for a database that is away: longer each time, and one warning for each outage."""
+"""How long to wait before something is tried again: longer each time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,21 @@ log = logging.getLogger("penstock.gq")
 _FIRST_S = 0.05
 _LONGEST_S = 1.0
 
+_FIRST_PAUSE_MS = 100
+_LONGEST_PAUSE_MS = 60_000
+
+
+def pause_ms(receives: int, deadline_at: int | None, now: int) -> int:
+    """For a message on which a callback has raised, received so many times. With a deadline there is always another try
+    before it."""
+    # Past twenty doublings it is the longest in any case.
+    pause = min(_LONGEST_PAUSE_MS, _FIRST_PAUSE_MS << min(20, max(0, receives - 1)))
+    return pause if deadline_at is None else max(0, min(pause, (deadline_at - now) // 2))
+
 
 class Backoff:
+    """For a database that is away, with one warning for each outage."""
+
     def __init__(self, what: str) -> None:
         """`what` cannot be done meanwhile, as a warning may say it."""
         self._what = what

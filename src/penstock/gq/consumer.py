@@ -13,7 +13,7 @@ from penstock import model
 from penstock.errors import InvalidRequest, QueueNotFound, TryAgain
 from penstock.gq import signals
 from penstock.gq.access import Access
-from penstock.gq.backoff import Backoff
+from penstock.gq.backoff import Backoff, pause_ms
 from penstock.gq.heart import Heart
 from penstock.gq.member import Member
 from penstock.model import Delivery, Message, Outcome
@@ -70,8 +70,8 @@ class Consumer:
     def process(self, callback: Callback) -> None:
         """Hand payloads to the callback until `stop`, SIGTERM or SIGINT; signals are heeded in the main thread only.
 
-        A callback that returns has processed its message. One that raises puts it back, or has failed if the deadline
-        has passed. What is at hand and not begun when the consumer stops goes back.
+        A callback that returns has processed its message. One that raises puts it back for a while, longer each time,
+        or has failed if the deadline has passed. What is at hand and not begun when the consumer stops goes back.
         """
         if not callable(callback):
             raise InvalidRequest(f"a callback is a function, not {type(callback).__name__}")
@@ -141,19 +141,22 @@ class Consumer:
 
     def _call(self, callback: Callback, message: Message) -> None:
         outcome: Outcome | None = None
+        delay_ms = 0
         self._current = message
         try:
             callback(message.body)
             outcome = Outcome.PROCESSED
         except BaseException as error:
-            if message.deadline_at is not None and message.deadline_at <= self._access.now():
+            now = self._access.now()
+            if message.deadline_at is not None and message.deadline_at <= now:
                 outcome = Outcome.FAILED
             if not isinstance(error, Exception):
                 raise
+            delay_ms = 0 if outcome else pause_ms(message.receives, message.deadline_at, now)
             log.warning("the callback raised on message %s", message.id, exc_info=True)
         finally:
             self._current = None
-            self._member.decide(message, outcome)
+            self._member.decide(message, outcome, delay_ms=delay_ms)
 
     def _pass_over(self, message: Message) -> None:
         """The deadline has ended the claim before its turn came; whoever claims the message now may have it already."""

@@ -28,11 +28,13 @@ _JUMP_MS = 1_000
 
 @dataclass(frozen=True)
 class Decision:
-    """Without an outcome the message goes back. `begun` says that the callback has seen it."""
+    """Without an outcome the message goes back, to be delivered again after `delay_ms`. `begun` says that the callback
+    has seen it."""
 
     message: Message
     outcome: Outcome | None
     begun: bool
+    delay_ms: int
 
 
 class Member:
@@ -70,10 +72,10 @@ class Member:
     def is_settling_due(self) -> bool:
         return bool(self._decisions) and time.monotonic() - self._decided_at >= SETTLE_S
 
-    def decide(self, message: Message, outcome: Outcome | None, begun: bool = True) -> None:
+    def decide(self, message: Message, outcome: Outcome | None, begun: bool = True, delay_ms: int = 0) -> None:
         if not self._decisions:
             self._decided_at = time.monotonic()
-        self._decisions.append(Decision(message, outcome, begun))
+        self._decisions.append(Decision(message, outcome, begun, delay_ms))
 
     def exchange(self, limit: int = 0, beat: bool = False) -> list[Message]:
         """Settle what was decided and claim up to `limit` more. A `beat` also looks for consumers that have died."""
@@ -127,9 +129,11 @@ class Member:
     def _settle(self, unit: SqlUnit, decisions: list[Decision], recorded: set[Held] | None, now: int) -> list[str]:
         """The ids of those whose claims are lost."""
         lost = []
-        for outcome in (Outcome.PROCESSED, Outcome.FAILED, None):
-            wanted = {_held(decision.message): decision for decision in decisions if decision.outcome is outcome}
-            settled = unit.settle(self._consumer.queue, wanted.keys(), outcome, now) if wanted else set()
+        alike: dict[tuple[Outcome | None, int], dict[Held, Decision]] = {}
+        for decision in decisions:
+            alike.setdefault((decision.outcome, decision.delay_ms), {})[_held(decision.message)] = decision
+        for (outcome, delay_ms), wanted in alike.items():
+            settled = unit.settle(self._consumer.queue, wanted.keys(), outcome, now, delay_ms)
             for held in wanted.keys() - settled:
                 decision = wanted[held]
                 # Our own row no longer names it: an earlier unit has said it, though we never learned of its end.

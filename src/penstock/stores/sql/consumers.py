@@ -79,11 +79,13 @@ class ConsumerVerbs(ClaimVerbs):
         )
         return [consumer_id for (consumer_id,) in rows]
 
-    def settle(self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int) -> set[Held]:
-        """Finish messages with an outcome, or make them ready where there is none. Returns those that were still held
-        by these very claims: nothing happens to the others."""
+    def settle(
+        self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
+    ) -> set[Held]:
+        """Finish messages with an outcome; where there is none, make them ready, now or after `delay_ms`. Returns those
+        that were still held by these very claims: nothing happens to the others."""
         found = self.session.find_queue(queue)
-        return settle(self.session, found.number, held, outcome, now) if found and held else set()
+        return settle(self.session, found.number, held, outcome, now, delay_ms) if found and held else set()
 
     def reap(self, now: int) -> int:
         """Clear away consumers that have given no sign of life, and say how many. What they held is ready again, or
@@ -122,7 +124,9 @@ class ConsumerVerbs(ClaimVerbs):
         return None
 
 
-def settle(session: Session, queue: int, held: Collection[Held], outcome: Outcome | None, now: int) -> set[Held]:
+def settle(
+    session: Session, queue: int, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
+) -> set[Held]:
     engine = session.engine
     if outcome is not None and engine.deletes_into:
         latest = dict(sorted(held))
@@ -139,7 +143,10 @@ def settle(session: Session, queue: int, held: Collection[Held], outcome: Outcom
         return settled
     still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in settled]  # the others were released with a delay
     if still_claimed:
-        session.make_ready(still_claimed)
+        if delay_ms > 0:
+            session.put_off(still_claimed, now + delay_ms)
+        else:
+            session.make_ready(still_claimed)
         name = session.queue_name(queue)
         if name is not None:
             session.stirred.add(name)

@@ -189,6 +189,15 @@ class Session:
         self.look_everywhere()
         engine.run(f"UPDATE message SET ready_at = 0 WHERE {engine.among('seq')}", (engine.listed(seqs),))
 
+    def put_off(self, seqs: Sequence[int], until: int) -> None:
+        """End the claims on these messages, and delay them."""
+        engine = self.engine
+        self.look_everywhere()
+        engine.run(
+            f"UPDATE message SET ready_at = ?, claim = -abs(claim) WHERE {engine.among('seq')}",
+            (until, engine.listed(seqs)),
+        )
+
     def record(self, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """The ledger rows of messages that leave the queue they are in, as that queue wants them kept."""
         self.record_where(self.engine.among("seq"), (self.engine.listed(seqs),), outcome, now)
