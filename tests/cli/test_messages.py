@@ -62,7 +62,7 @@ def test_send_reads_a_file(run, run_json, tmp_path):
         (("body", "--file", "x"), "give a BODY or --file, not both"),
         (("--file", "/no/such/file"), "file /no/such/file cannot be read: No such file or directory"),
         (("body", "--attribute", "novalue"), "'novalue' is not of the form key=value"),
-        (("body", "--delay", "5"), "'5' is no duration"),
+        (("body", "--delay", "5"), "'5' is not a duration"),
     ],
 )
 def test_send_refuses_what_makes_no_sense(run, words, message):

@@ -59,6 +59,6 @@ def test_nothing_there(run, path):
 def test_a_mistyped_path_is_not_made(run, path):
     for words in (["receive"], ["size"], ["delete", "5"]):
         result = run(*words)
-        assert result.exit_code == 1
+        assert result.exit_code == 3
         assert "there is no queue at" in result.stderr
     assert not path.exists()

@@ -13,6 +13,7 @@ from penstock.cli.completion import completion
 from penstock.cli.config import config
 from penstock.cli.key import key
 from penstock.cli.migrate import migrate_store
+from penstock.cli.options import explain_durations
 from penstock.cli.peek import peek
 from penstock.cli.pipeline import pipeline
 from penstock.cli.program import Program
@@ -30,7 +31,7 @@ Exit codes:
   0  done
   1  nothing found, or not everything was done
   2  wrong usage or settings
-  3  the server refused the request
+  3  the server refused the request, or there is no such queue
   4  the server cannot be reached, failed, or could not start
 """
 
@@ -59,3 +60,4 @@ for _command in (
     completion,
 ):
     main.add_command(_command)
+explain_durations(main)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock import limits
 from penstock.cli.messages import message_as_json, print_claimed
 from penstock.cli.options import Duration, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @queue_argument
-@click.option("--limit", type=click.IntRange(min=1), default=1, show_default=True, help="Messages at most.")
-@click.option("--hold", "hold_ms", type=Duration(), help="How long to hold them; else as the queue is set.")
-@click.option("--wait", "wait_ms", type=Duration(), default=0, help="How long to wait for the first one.")
+@click.option(
+    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=1, show_default=True, help="Messages at most."
+)
+@click.option("--hold", "hold_ms", type=Duration(), help="How long to hold them.  [default: as the queue is set]")
+@click.option("--wait", "wait_ms", type=Duration(most=limits.WAIT_MS), default="0s", show_default=True,
+              help="How long to wait for the first one.")  # fmt: skip
 @talks_to_server
 def claim(client: Client, queue: str, limit: int, hold_ms: int | None, wait_ms: int, as_json: bool) -> int | None:
     """Claim messages to work on.

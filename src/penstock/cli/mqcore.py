@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from penstock.cli.output import note
 from penstock.cli.program import Guarded
 from penstock.cli.serve import load_settings, setting_options
 
-# What makes `mq` what it is.
+# What makes `mq` what it is, and so is no option of it.
 _FIXED = ("store", "faces", "mqcore_daemons")
 
 root_option = click.option(
@@ -40,16 +41,13 @@ def _log_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--peers", type=int, metavar="N", help="Other mq programs on the same folder; the same as --mqcore-peers."
 )
-@setting_options
+@functools.partial(setting_options, without=_FIXED)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def mq(root: str, peers: int | None, path: str | None, **flags: object) -> None:
     """Serve MQ-Core over HTTP from a folder. mq-mover and mq-reaper look after the rest.
 
     All settings of 'penstock serve' hold here too, but for the store, the APIs and the daemons.
     """
-    for name in _FIXED:
-        if flags.get(name) is not None:
-            raise click.UsageError(f"--{name.replace('_', '-')} is not for mq: see 'penstock serve'")
     flags |= {"store": f"mqcore:///{root}", "faces": "mqcore", "mqcore_daemons": False}
     if peers is not None:
         flags["mqcore_peers"] = peers
@@ -59,6 +57,14 @@ def mq(root: str, peers: int | None, path: str | None, **flags: object) -> None:
     from penstock.server.run import run
 
     run(loaded.config)
+
+
+def _existing(root: str) -> Path:
+    """Only `mq` makes a root: a daemon would look after a mistyped one for ever, and find nothing to do."""
+    path = Path(root).absolute()
+    if not path.is_dir():
+        raise click.UsageError(f"there is no folder {path}: --root is the folder that mq serves, which makes it")
+    return path
 
 
 @click.command("mq-mover", cls=Guarded, context_settings=_CONTEXT)
@@ -74,7 +80,7 @@ def mq_mover(root: str, grace: float, log_level: str, log_format: str) -> None:
     from penstock.stores.mqcore.mover import Mover
 
     logs.configure(log_level, log_format)
-    run(Path(root).absolute(), MoverTask(Mover(grace)))
+    run(_existing(root), MoverTask(Mover(grace)))
 
 
 @click.command("mq-reaper", cls=Guarded, context_settings=_CONTEXT)
@@ -88,4 +94,4 @@ def mq_reaper(root: str, log_level: str, log_format: str) -> None:
     from penstock.stores.mqcore.reaper import Reaper
 
     logs.configure(log_level, log_format)
-    run(Path(root).absolute(), ReaperTask(Reaper()))
+    run(_existing(root), ReaperTask(Reaper()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from itertools import islice
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from penstock.cli.text import parse_duration
+from penstock import limits
+from penstock.cli.text import duration, parse_duration
 
 if TYPE_CHECKING:
     from penstock.client import Client
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8080"
 _COMPLETION_TIMEOUT_S = 1
 _COMPLETION_NAMES = 1000
+
+_DURATIONS = "A DURATION is written like 500ms, 30s, 5m, 2h, 1d or 1h30m; 'forever' is the longest."
 
 Command = Callable[..., int | None]
 
@@ -32,10 +36,23 @@ def talks_to_server(command: Command) -> Command:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
     def with_client(url: str, api_key: str | None, **rest: Any) -> int | None:
-        with connect(url, api_key) as client:
-            return command(client, **rest)
+        from penstock.client import InvalidRequest
+
+        try:
+            with connect(url, api_key) as client:
+                return command(client, **rest)
+        except InvalidRequest as error:
+            raise InvalidRequest(_in_options(str(error)), error.status) from error
 
     return with_client
+
+
+def _in_options(text: str) -> str:
+    """What a server says about `delay_ms`, in the words of the command: `--delay`."""
+    for param in click.get_current_context().command.params:
+        if isinstance(param, click.Option) and param.name:
+            text = re.sub(rf"(?<![\w-]){param.name}(?![\w-])", param.opts[0], text)
+    return text
 
 
 def connect(url: str, api_key: str | None, timeout_s: float = 30) -> Client:
@@ -71,17 +88,33 @@ class QueueName(click.ParamType[str]):
 
 
 class Duration(click.ParamType[int]):
-    """`30s` on the command line, milliseconds inside."""
+    """`30s` on the command line, milliseconds inside; from `least` to `most` of them."""
 
     name = "duration"
 
+    def __init__(self, least: int = 0, most: int = limits.DURATION_MS) -> None:
+        self._least, self._most = least, most
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
         try:
-            return parse_duration(value)
+            ms = parse_duration(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if not self._least <= ms <= self._most:
+            self.fail(f"{value} is not between {duration(self._least)} and {_readable(self._most)}", param, ctx)
+        return ms
+
+
+def _readable(ms: int) -> str:
+    return f"{duration(ms)} ({ms // 86_400_000:,} days)" if ms == limits.DURATION_MS else duration(ms)
+
+
+def explain_durations(command: click.Command) -> None:
+    """Say how a duration is written below the help of every command that takes one."""
+    for child in getattr(command, "commands", {}).values():
+        explain_durations(child)
+    if any(isinstance(param.type, Duration) for param in command.params):
+        command.epilog = _DURATIONS
 
 
 queue_argument = click.argument("queue", type=QueueName())

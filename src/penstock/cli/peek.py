@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock import limits
 from penstock.cli.messages import message_as_json, print_peeked
 from penstock.cli.options import queue_argument, talks_to_server
 from penstock.cli.output import note, print_json
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @queue_argument
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Messages at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=10, show_default=True, help="Messages at most."
+)
 @click.option("--after", metavar="CURSOR", help="Go on where an earlier peek ended.")
 @talks_to_server
 def peek(client: Client, queue: str, limit: int, after: str | None, as_json: bool) -> int | None:

@@ -12,7 +12,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from penstock.cli.output import note
-from penstock.errors import CallerError, InvalidSetting, PenstockError
+from penstock.errors import CallerError, InvalidSetting, PenstockError, StoreUnavailable
 
 NOT_ALL_DONE = 1
 WRONG_USAGE = 2
@@ -68,7 +68,9 @@ def _line(error: Exception) -> str:
         return f"{error.format_message()} (see '{error.ctx.command_path} --help')"
     if isinstance(error, click.ClickException):
         return error.format_message()
-    retry_after_s = getattr(error, "retry_after_s", None)
+    # A store that this very program could not open stays as it is until somebody acts; a server that says when to
+    # come back means it.
+    retry_after_s = None if isinstance(error, StoreUnavailable) else getattr(error, "retry_after_s", None)
     return str(error) if retry_after_s is None else f"{error}; try again in {retry_after_s} s"
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock import limits
 from penstock.cli.options import Duration, QueueName, confirmed, queue_argument, talks_to_server, yes_option
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
@@ -23,24 +25,28 @@ def queue() -> None:
     """List, create, show, update and delete queues."""
 
 
-_SETTINGS_OPTIONS = (
-    click.option("--visibility", "visibility_ms", type=Duration(), help="How long a claim holds a message."),
-    click.option("--retention", "retention_ms", type=Duration(), help="How long a message is kept."),
-    click.option("--delay", "delay_ms", type=Duration(), help="How long until a new message is ready."),
-    click.option("--dedup", type=click.Choice(["off", "send", "claim"]), help="Where twins become one."),
-    click.option(
+# The options of a queue's settings: flags, name inside, type, help, and what a new queue has.
+_SETTINGS: tuple[tuple[str, str, click.ParamType[Any], str, str], ...] = (
+    ("--visibility", "visibility_ms", Duration(), "How long a claim holds a message.", "30s"),
+    ("--retention", "retention_ms", Duration(least=1), "How long a message is kept.", "forever"),
+    ("--delay", "delay_ms", Duration(), "How long until a new message is ready.", "0s"),
+    ("--dedup", "dedup", click.Choice(["off", "send", "claim"]), "Where twins become one.", "off"),
+    (
         "--ledger",
-        type=click.Choice(["off", "outcomes", "bodies"]),
-        help="What is kept of finished messages.",
+        "ledger",
+        click.Choice(["off", "outcomes", "bodies"]),
+        "What is kept of finished messages.",
+        "outcomes",
     ),
-    click.option("--max-receives", type=click.IntRange(min=1), metavar="N", help="Deliveries before dead-lettering."),
-    click.option("--dead-letter-queue", type=QueueName(), metavar="QUEUE", help="Where messages go then."),
+    ("--max-receives", "max_receives", click.IntRange(1, limits.INT32_MAX), "Deliveries before dead-lettering.", ""),
+    ("--dead-letter-queue", "dead_letter_queue", QueueName(), "Where messages go then.", "off"),
 )
 
 
-def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_SETTINGS_OPTIONS):
-        command = option(command)
+def settings_options(command: Callable[..., Any], of_new: bool = False) -> Callable[..., Any]:
+    for flag, name, kind, text, default in reversed(_SETTINGS):
+        help = f"{text}  [default: {default}]" if of_new and default else text
+        command = click.option(flag, name, type=kind, help=help)(command)
     return command
 
 
@@ -60,7 +66,7 @@ def list_queues(client: Client, as_json: bool) -> None:
 
 @queue.command()
 @queue_argument
-@settings_options
+@functools.partial(settings_options, of_new=True)
 @talks_to_server
 def create(client: Client, queue: str, as_json: bool, **settings: Any) -> None:
     """Create a queue."""

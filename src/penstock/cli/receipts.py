@@ -26,7 +26,7 @@ def ack(client: Client, queue: str, receipts: tuple[str, ...], as_json: bool) ->
 
     A RECEIPT comes from 'penstock claim'; a message id means the message whoever holds it.
     """
-    return _report("acked", receipts, client.ack(queue, receipts), as_json)
+    return _report("acked", client, queue, receipts, client.ack(queue, receipts), as_json)
 
 
 @click.command()
@@ -36,7 +36,7 @@ def ack(client: Client, queue: str, receipts: tuple[str, ...], as_json: bool) ->
 @talks_to_server
 def renew(client: Client, queue: str, receipts: tuple[str, ...], hold_ms: int, as_json: bool) -> int | None:
     """Hold claimed messages for longer."""
-    return _report("renewed", receipts, client.renew(queue, receipts, hold_ms), as_json)
+    return _report("renewed", client, queue, receipts, client.renew(queue, receipts, hold_ms), as_json)
 
 
 @click.command()
@@ -46,10 +46,15 @@ def renew(client: Client, queue: str, receipts: tuple[str, ...], hold_ms: int, a
 @talks_to_server
 def release(client: Client, queue: str, receipts: tuple[str, ...], delay_ms: int | None, as_json: bool) -> int | None:
     """Give claimed messages back: they are ready at once, or after a delay."""
-    return _report("released", receipts, client.release(queue, receipts, delay_ms), as_json)
+    return _report("released", client, queue, receipts, client.release(queue, receipts, delay_ms), as_json)
 
 
-def _report(verb: str, receipts: tuple[str, ...], done: list[bool], as_json: bool) -> int | None:
+def _report(
+    verb: str, client: Client, queue: str, receipts: tuple[str, ...], done: list[bool], as_json: bool
+) -> int | None:
+    if not any(done):
+        # An unknown queue holds no claims, and the server says no more; a peek raises, and needs no further right.
+        client.peek(queue, 1)
     if as_json:
         print_json({"done": done})
     else:

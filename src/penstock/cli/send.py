@@ -32,7 +32,12 @@ class Attribute(click.ParamType[tuple[str, str]]):
 @click.option("--file", metavar="PATH", help="Send what this file holds.")
 @click.option("--content-type", metavar="TYPE", help="What the body is, such as application/json.")
 @click.option("--attribute", "attributes", type=Attribute(), multiple=True, help="Attach a value; may be repeated.")
-@click.option("--delay", "delay_ms", type=Duration(), help="Make the message ready only after this time.")
+@click.option(
+    "--delay",
+    "delay_ms",
+    type=Duration(),
+    help="Make the message ready only after this time.  [default: as the queue is set]",
+)
 @talks_to_server
 def send(
     client: Client,

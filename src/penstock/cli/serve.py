@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import click
@@ -15,9 +15,10 @@ from penstock.server.config import SETTINGS, Loaded, Setting, load, shown
 _METAVARS: dict[type, str] = {int: "N", float: "SECONDS", str: "TEXT"}
 
 
-def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def setting_options(command: Callable[..., Any], without: Container[str] = ()) -> Callable[..., Any]:
     for setting in reversed(list(SETTINGS.values())):
-        command = _option(setting)(command)
+        if setting.name not in without:
+            command = _option(setting)(command)
     return click.option(
         "--config",
         "path",

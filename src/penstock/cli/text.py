@@ -24,7 +24,7 @@ def parse_duration(text: str) -> int:
     if text == "0":
         return 0
     if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is no duration; write it like 500ms, 30s, 5m, 2h, 1d or 1h30m")
+        raise ValueError(f"{text!r} is not a duration; write it like 500ms, 30s, 5m, 2h, 1d or 1h30m")
     return int(sum(Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
 
 

@@ -12,7 +12,7 @@ import click
 
 from penstock.cli.options import Duration
 from penstock.cli.output import note, print_json
-from penstock.cli.program import NOT_ALL_DONE
+from penstock.cli.program import NOT_ALL_DONE, REFUSED
 from penstock.cli.send import read_body
 
 if TYPE_CHECKING:
@@ -22,13 +22,19 @@ _path = click.argument("path", type=click.Path(file_okay=False))
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+class NoQueue(click.ClickException):
+    """The code of an unknown queue in every command."""
+
+    exit_code = REFUSED
+
+
 @contextmanager
 def _queue(path: str, *, make: bool = False) -> Iterator[Queue]:
     from penstock.vsqs import Queue
 
     if not make and not os.path.isdir(path):
         # Opening would make it: a queue that was mistyped would look like one that is empty.
-        raise click.ClickException(f"there is no queue at {path}")
+        raise NoQueue(f"there is no queue at {path}")
     with Queue(path) as queue:
         yield queue
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import ssl as tls
 
 from penstock.broker import Broker
@@ -61,8 +63,7 @@ class App:
             await self._listener.start(self._config.host, self._config.port, self._ssl)
         except OSError as error:
             self._store.close()
-            where = f"{self._config.host}:{self._config.port}"
-            raise InvalidSetting(f"cannot listen on {where}: {error.strerror or error}") from error
+            raise InvalidSetting(f"cannot listen on {self._config.host}:{self._config.port}: {_why(error)}") from error
         self._broker.start()
         self._keys.start()
 
@@ -72,6 +73,13 @@ class App:
         self._broker.stop()
         await self._listener.stop(self._config.stop_grace_s)
         self._store.close()
+
+
+def _why(error: OSError) -> str:
+    """The event loop's own words name the address once more."""
+    if error.errno == errno.EADDRINUSE:
+        return "the port is taken, perhaps by another server; --port chooses another"
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
 
 
 def refuse_exposure(config: Config, keyring: Keyring) -> None:
