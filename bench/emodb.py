@@ -110,7 +110,8 @@ class Client:
         self.own_s = 0.0
 
     def ask(self, head: str, body: bytes = b"") -> bytes:
-        lines = f"{head} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        lines = f"{head} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        lines += "Content-Type: application/json\r\n\r\n"
         self._socket.sendall(lines.encode() + body)
         data = bytearray(self._socket.recv(1 << 20))
         while (end := data.find(b"\r\n\r\n")) < 0:

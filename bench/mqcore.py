@@ -89,7 +89,7 @@ async def _fetch_and_delete(port: int, wanted: list[int]) -> int:
     taken = 0
 
     async def ask(request: str) -> bytes:
-        writer.write(f"{request} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"{request} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         head = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"(?i)content-length: (\d+)", head)
         if length:

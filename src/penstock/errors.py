@@ -3,6 +3,7 @@
     PenstockError
     ├── CallerError               the caller must change the request
     │   ├── InvalidRequest        a value that does not parse or is out of range
+    │   ├── UnsupportedMediaType  a body of another content type is asked for
     │   ├── TooLarge              over a limit; says which
     │   ├── QueueNotFound
     │   ├── QueueExists
@@ -46,6 +47,11 @@ class CallerError(PenstockError):
 
 class InvalidRequest(CallerError):
     pass
+
+
+class UnsupportedMediaType(CallerError):
+    def __init__(self) -> None:
+        super().__init__("Content-Type: application/json is required")
 
 
 class TooLarge(CallerError):

@@ -33,7 +33,7 @@ def request(secret: str | None = None, queue: str = "q") -> Request:
     return Request("POST", f"/x/{queue}", headers=headers, params=(queue,))
 
 
-def in_words(refusal: Refusal) -> Response:
+def in_words(refusal: Refusal, _why: str) -> Response:
     return Response(403, refusal.name.encode())
 
 
@@ -122,7 +122,7 @@ class TestWrongKeys:
 
     def guard(self) -> tuple[Guard, Clock]:
         clock = Clock()
-        return Guard(ring(k="queue|post|*"), clock), clock
+        return Guard(ring(k="queue|post|*"), monotonic=clock), clock
 
     @staticmethod
     def wrong(guard: Guard) -> int:

@@ -7,7 +7,7 @@ nothing, fails the test; so does a refused request that has changed anything.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -178,14 +178,15 @@ class Asked:
 class World:
     """The store of the server, opened beside it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, kinds: Mapping[str, tuple[str, ...]] = KEYS) -> None:
         self.store = store
-        self.secrets = {kind: keys.mint() for kind in KEYS} | {"unknown": keys.mint()}
+        self.secrets = {kind: keys.mint() for kind in kinds} | {"unknown": keys.mint()}
         with store.unit() as unit:
-            for kind, rules in KEYS.items():
+            for kind, rules in kinds.items():
                 digest = keys.digest(store.secret, self.secrets[kind].encode())
                 unit.create_key(Key(kind.replace(" ", "-"), digest, rules, 0))
-            unit.revoke_key("revoked", 1)
+            if "revoked" in kinds:
+                unit.revoke_key("revoked", 1)
 
     def prepare(self, queue: str) -> Prepared:
         """The queue is there, with one message and another one in a shipment."""
@@ -283,10 +284,10 @@ def send(talk: Talk, request: Asked, secret: str | None, method: str | None = No
 
 
 @contextmanager
-def running(tmp_path: Path, faces: str) -> Iterator[tuple[World, Talk]]:
+def running(tmp_path: Path, faces: str, kinds: Mapping[str, tuple[str, ...]] = KEYS) -> Iterator[tuple[World, Talk]]:
     url = f"sqlite:///{tmp_path}/{faces}.db"
     store = open_store(url)
-    world = World(store)
+    world = World(store, kinds)
     server = ThreadServer(url, faces=faces)
     try:
         with server.talk() as talk:

@@ -146,7 +146,8 @@ def test_only_public_routes_ask_for_no_key() -> None:
     assert public == {"/health"}
     for _, path, operation in operations():
         refusals = {"401", "403", "429"} & set(operation["responses"])
-        expected = set() if path in public else {"401", "403", "429"}
+        # Without keys, a web page of another origin is refused everywhere.
+        expected = {"403"} if path in public else {"401", "403", "429"}
         assert refusals == (expected - {"401"} if "EmoDB" in operation["tags"][0] else expected), path
 
 

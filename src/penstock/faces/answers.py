@@ -25,6 +25,7 @@ from penstock.errors import (
     ShipmentNotFound,
     TooLarge,
     TryAgain,
+    UnsupportedMediaType,
 )
 from penstock.pending import Pending
 
@@ -38,7 +39,7 @@ def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> 
     return Response(status, encode_json(value), (JSON, *headers))
 
 
-def error_response(error: Exception) -> Response:
+def error_response(error: Exception) -> Response:  # noqa: C901 - a table
     """The JSON answer to an error, in the table most faces share."""
     match error:
         case QueueNotFound() | KeyNotFound() | ShipmentNotFound():
@@ -53,6 +54,8 @@ def error_response(error: Exception) -> Response:
             status = 403
         case TooLarge():
             status = 413
+        case UnsupportedMediaType():
+            status = 415
         case CallerError():
             status = 400
         case TryAgain():

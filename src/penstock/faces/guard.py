@@ -1,4 +1,4 @@
-"""The one authorisation check, made when the headers of a request are complete and before its body is read."""
+"""The one check of who sends a request, made when the headers of a request are complete and before its body is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import lru_cache
 from penstock.edge.message import Request, Response
 from penstock.edge.router import Route
 from penstock.faces.answers import json_response
+from penstock.faces.origin import Origins
 from penstock.faces.permission import Permission, Refusal, Scope
 from penstock.keys import EVERY_QUEUE, Keyring, permitting_rule
 from penstock.model import Key
@@ -48,8 +49,11 @@ _EVERYONE = Everyone()
 
 
 class Guard:
-    def __init__(self, keyring: Keyring, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, keyring: Keyring, origins: Origins | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._keyring = keyring
+        self._origins = origins or Origins()
         self._monotonic = monotonic
         self._patience = _BURST
         self._patience_at = monotonic()
@@ -59,12 +63,14 @@ class Guard:
         permission = route.permission
         if not isinstance(permission, Permission):
             return _SHUT
-        if permission.scope is Scope.ANYBODY or not self._keyring.asks_for_keys:
+        if not self._keyring.asks_for_keys:
+            return self._admit_everyone(request, route, permission)
+        if permission.scope is Scope.ANYBODY:
             request.caller = _EVERYONE
             return None
         secret = presented_secret(request)
         if secret is None:
-            return permission.manner(Refusal.NO_KEY)
+            return permission.manner(Refusal.NO_KEY, "an API key is needed")
         key = self._keyring.find(secret)
         if key is None:
             return self._refuse_unknown(permission)
@@ -76,7 +82,17 @@ class Guard:
         # A queue called * cannot exist; asking for it must not be taken for a rule about all.
         if caller.may(permission.action, queue) and (queue != EVERY_QUEUE or permission.scope is Scope.EVERY_QUEUE):
             return None
-        return permission.manner(Refusal.NOT_PERMITTED)
+        return permission.manner(Refusal.NOT_PERMITTED, "this API key does not permit it")
+
+    def _admit_everyone(self, request: Request, route: Route, permission: Permission) -> Response | None:
+        """Everyone but web pages of other origins. Where keys are asked for, no browser adds one by itself, so that a
+        page which has none can do nothing."""
+        # A GET that does not answer HEAD as well has side effects.
+        why = self._origins.refusal(request, page=permission.scope is Scope.ANYBODY, reads=route.head)
+        if why is not None:
+            return permission.manner(Refusal.FOREIGN, why)
+        request.caller = _EVERYONE
+        return None
 
     def _refuse_unknown(self, permission: Permission) -> Response:
         """A bucket of patience for all callers together: guessing is hopeless anyway, but should not be cheap."""
@@ -87,7 +103,7 @@ class Guard:
             return _SLOW_DOWN
         self._patience -= 1
         log.info("a request came with an unknown or revoked API key")
-        return permission.manner(Refusal.UNKNOWN_KEY)
+        return permission.manner(Refusal.UNKNOWN_KEY, "this API key is not known")
 
 
 def presented_secret(request: Request) -> bytes | None:

@@ -24,6 +24,7 @@ class Refusal(Enum):
     NO_KEY = auto()
     UNKNOWN_KEY = auto()
     NOT_PERMITTED = auto()
+    FOREIGN = auto()  # a web page of another origin, or a name that is not the server's
 
 
 class Scope(Enum):
@@ -35,15 +36,15 @@ class Scope(Enum):
     ASKS_ITSELF = auto()  # the handler finds the queues in the request, and asks about each
 
 
-Manner = Callable[[Refusal], Response]
+# A face is told why, and in words what to say.
+Manner = Callable[[Refusal, str], Response]
 
 
-def in_json(refusal: Refusal) -> Response:
-    """How most faces put it: 401 for a key that is missing or unknown, 403 for one that is too weak."""
-    if refusal is Refusal.NOT_PERMITTED:
-        return json_response(403, {"error": "this API key does not permit it"})
-    asked = "an API key is needed" if refusal is Refusal.NO_KEY else "this API key is not known"
-    return json_response(401, {"error": asked}, (b"WWW-Authenticate", b"Bearer"))
+def in_json(refusal: Refusal, why: str) -> Response:
+    """How most faces put it: 401 for a key that is missing or unknown, 403 for what no better key is asked for."""
+    if refusal in (Refusal.NO_KEY, Refusal.UNKNOWN_KEY):
+        return json_response(401, {"error": why}, (b"WWW-Authenticate", b"Bearer"))
+    return json_response(403, {"error": why})
 
 
 class Permission(Struct, frozen=True):

@@ -14,6 +14,8 @@ from penstock.edge.router import Router
 from penstock.edge.timeouts import EdgeLimits, Timeouts
 from penstock.errors import InvalidSetting
 from penstock.faces.guard import Guard
+from penstock.faces.origin import Origins
+from penstock.hosts import HostNames, split
 from penstock.keys import Keyring
 from penstock.server.config import Config, is_loopback
 from penstock.server.faces import chosen_faces, face_routes
@@ -44,7 +46,7 @@ class App:
         self._keys = KeyWatch(self._store, self._broker, loop)
         refuse_exposure(config, self._keys.keyring)
         self._listener = Listener(
-            Router(routes, errors, Guard(self._keys.keyring)),
+            Router(routes, errors, Guard(self._keys.keyring, Origins(own_names(config)))),
             Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
             EdgeLimits(connections=config.max_connections, body_bytes=config.max_bodies_mib << 20),
         )
@@ -80,6 +82,13 @@ def _why(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return "the port is taken, perhaps by another server; --port chooses another"
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+
+
+def own_names(config: Config) -> HostNames:
+    """By which the server is known: what it listens on, and what the settings say."""
+    # An address that it listens on need not be named: addresses are always good.
+    host = config.host if split(config.host) else ""
+    return HostNames(f"{host},{config.allowed_hosts}")
 
 
 def refuse_exposure(config: Config, keyring: Keyring) -> None:

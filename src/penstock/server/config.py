@@ -57,6 +57,9 @@ class Config:
     )
     faces: str = _setting("", "APIs to serve, all the store can carry unless told.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
+    allowed_hosts: str = _setting(
+        "", "Names by which the server may be addressed without API keys, beside addresses and localhost.", many=True
+    )
     mqs_oversize: str = _setting(
         "cut", "What the mqs API does with a message that is too long.", choices=("cut", "refuse")
     )
@@ -189,6 +192,10 @@ def check(config: Config, origins: Mapping[str, str] | None = None) -> None:
     if bool(config.tls_cert) != bool(config.tls_key):
         have, lack = ("tls_cert", "tls_key") if config.tls_cert else ("tls_key", "tls_cert")
         raise InvalidSetting(f"{of(have)} is set without {lack}: set both, or neither to serve without TLS")
+    if config.allowed_hosts:
+        from penstock.hosts import HostNames
+
+        HostNames(config.allowed_hosts)
 
 
 def is_loopback(host: str) -> bool:

@@ -112,7 +112,7 @@ def test_a_client_that_goes_away_takes_no_message_with_it(server: ThreadServer, 
 
     address = urlsplit(server.url)
     gone = socket.create_connection((address.hostname, address.port))
-    gone.sendall(b"GET /messages/q HTTP/1.1\r\nHost: x\r\nX-MQS-MAX-WAIT-TIME: 19\r\n\r\n")
+    gone.sendall(b"GET /messages/q HTTP/1.1\r\nHost: localhost\r\nX-MQS-MAX-WAIT-TIME: 19\r\n\r\n")
     wait_until_waiting(server)
     gone.close()
     while server.app.waiting_claims():

@@ -78,7 +78,8 @@ def raw_receive(server: ThreadServer, limit: int) -> tuple[bytes, bytes]:
     address = urlsplit(server.url)
     with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
         connection.sendall(
-            b"GET /messages/q HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-MQS-MAX-MESSAGES: %d\r\n\r\n" % limit
+            b"GET /messages/q HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-MQS-MAX-MESSAGES: %d\r\n\r\n"
+            % limit
         )
         received = b""
         while piece := connection.recv(65536):

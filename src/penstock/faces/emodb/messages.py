@@ -16,8 +16,8 @@ from penstock.faces.emodb.service import (
     needs,
     number,
     success,
-    wants_json,
 )
+from penstock.faces.media import wants_json
 from penstock.faces.permission import Scope, permits
 from penstock.model import Dedup, Message, Receipt
 from penstock.pending import Pending, gather

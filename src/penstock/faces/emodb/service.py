@@ -16,8 +16,9 @@ from penstock.errors import (
     NotPermitted,
     TooLarge,
     TryAgain,
+    UnsupportedMediaType,
 )
-from penstock.faces.answers import answered_by, error_response, json_response
+from penstock.faces.answers import answered_by, encode_json, error_response, json_response
 from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission, Refusal, Scope
 from penstock.model import Dedup, Settings
@@ -48,12 +49,10 @@ QUEUE_SERVICE = Service("/queue/1", "", Settings())
 DEDUP_QUEUE_SERVICE = Service("/dedupq/1", names.DEDUP_SPACE, Settings(dedup=Dedup.CLAIM))
 
 
-class UnsupportedMediaType(CallerError):
-    pass
-
-
-def in_emodb(_refusal: Refusal) -> Response:
+def in_emodb(refusal: Refusal, why: str) -> Response:
     """Whatever is wrong with the key, the answer is the same."""
+    if refusal is Refusal.FOREIGN:
+        return Response(403, encode_json({"reason": why}), NOT_AUTHORIZED.headers)
     return NOT_AUTHORIZED
 
 
@@ -95,9 +94,3 @@ def number(request: Request, name: str, default: int, lowest: int, highest: int)
     if not (is_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f"{name} must be a number from {lowest} to {highest}")
     return int(text)
-
-
-def wants_json(request: Request) -> None:
-    content_type = request.headers.get(b"content-type", b"")
-    if content_type.partition(b";")[0].strip().lower() != b"application/json":
-        raise UnsupportedMediaType("Content-Type: application/json is required")

@@ -11,6 +11,7 @@ from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, QueueNotFound
 from penstock.faces.answers import error_response, header_value
+from penstock.faces.media import INERT
 from penstock.faces.mqcore.answers import failure, not_stored
 from penstock.faces.mqcore.queues import is_name
 from penstock.faces.mqcore.reserved import unless_reserved
@@ -91,7 +92,7 @@ def _claimed(messages: list[Message]) -> Response:
         return _NONE
     [message] = messages
     content_type = header_value(message.content_type) if message.content_type else DEFAULT_CONTENT_TYPE
-    return Response(200, message.body, ((b"Content-Type", content_type), (_ID, _url_form(message.id))))
+    return Response(200, message.body, ((b"Content-Type", content_type), (_ID, _url_form(message.id)), *INERT))
 
 
 def _url_form(message_id: str) -> bytes:

@@ -13,6 +13,7 @@ from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, NotPermitted, PenstockError, QueueNotFound, TooLarge
 from penstock.faces.answers import error_response, header_value, json_response, rfc3339
+from penstock.faces.media import INERT
 from penstock.faces.mqs import multipart, trace
 from penstock.faces.mqs.trace import traced
 from penstock.faces.permission import Permission, Scope, permits
@@ -187,10 +188,10 @@ def _received(messages: list[Message]) -> Response:
     if not messages:
         return _NONE
     if len(messages) == 1:
-        return Response(200, messages[0].body, _message_headers(messages[0]))
+        return Response(200, messages[0].body, (*_message_headers(messages[0]), *INERT))
     boundary = uuid4().hex.encode()
     body = multipart.encode(((_message_headers(message), message.body) for message in messages), boundary)
-    return Response(200, body, ((b"Content-Type", b"multipart/mixed; boundary=" + boundary),))
+    return Response(200, body, ((b"Content-Type", b"multipart/mixed; boundary=" + boundary), *INERT))
 
 
 def _message_headers(message: Message) -> multipart.Headers:

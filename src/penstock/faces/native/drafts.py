@@ -15,8 +15,9 @@ from penstock import limits
 from penstock.edge.message import Request
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
+from penstock.faces.media import media_type
 from penstock.faces.native.arrow import is_arrow, read_columns
-from penstock.faces.native.requests import decoder, media_type, within
+from penstock.faces.native.requests import decoder, within
 from penstock.model import Draft
 
 LINES = b"application/x-ndjson"

@@ -9,6 +9,7 @@ from penstock.broker import Broker
 from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.faces.answers import json_response
+from penstock.faces.media import wants_json
 from penstock.faces.native.requests import answered, decoder
 from penstock.faces.permission import Permission, Scope
 from penstock.model import Key
@@ -46,6 +47,7 @@ class _Keys:
 
     def create(self, request: Request) -> Pending[Response]:
         """The secret is in this answer and nowhere else."""
+        wants_json(request)
         asked = _read_create(request.body)
         name, rules = keys.check_name(asked.name), keys.check_rules(asked.rules)
         secret = keys.mint()

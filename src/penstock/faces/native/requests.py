@@ -34,10 +34,6 @@ def decoder(shape: type[T]) -> Callable[[bytes], T]:
     return read
 
 
-def media_type(request: Request) -> bytes:
-    return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-
-
 def prefers(accept: bytes, wanted: bytes) -> bool:
     """Whether an Accept header, in lower case, names this media type and likes it no less than JSON, which it may
     also mean by a wildcard. Only a name counts: who takes anything gets JSON."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.faces.openapi.parts import JSON, TEXT, Part, answer, header, number, record, schema, shared_header, text
+from penstock.faces.origin import FOREIGN_PAGE
 
 _ERROR = record({"error": text("what is wrong, for people")}, description="Why a request was not served.")
 
@@ -38,6 +39,10 @@ def _or_text(made: Part) -> Part:
     return {**made, "content": {TEXT: {"schema": text("the reason")}, JSON: made["content"][JSON]}}
 
 
+_FOREIGN = (
+    "As long as the store has no key: the request comes from a web page of another origin, or by a name that is not "
+    "the server's."
+)
 _LATER = {"Retry-After": shared_header("RetryAfter")}
 _BAD = _error("The request is malformed, or a value does not parse or is out of range.", "limit must be a number")
 _TOO_LARGE = _error(
@@ -57,7 +62,11 @@ RESPONSES: Mapping[str, Part] = {
         "an API key is needed",
         {"WWW-Authenticate": shared_header("Authenticate")},
     ),
-    "NotPermitted": _error("The API key does not permit it.", "this API key does not permit it"),
+    "NotPermitted": _error(
+        f"The API key does not permit it; the answer says what would. {_FOREIGN}",
+        "this API key does not permit it: it needs queue|post|orders",
+    ),
+    "ForeignPage": _error(_FOREIGN, FOREIGN_PAGE),
     "NoSuchQueue": _error("There is no such queue.", "queue 'orders' does not exist"),
     "TooSlow": _error("The request did not arrive in time.", "too slow"),
     "TooLarge": _TOO_LARGE,
@@ -78,8 +87,8 @@ RESPONSES: Mapping[str, Part] = {
     "EmoDBTooLarge": _or_text(_TOO_LARGE),
     "EmoDBTryAgain": _or_text(_TRY_AGAIN),
     "EmoDBNotAuthorized": answer(
-        "The API key is missing, unknown or too weak.",
-        record({"reason": text(const="not authorized")}),
+        f"The API key is missing, unknown or too weak. {_FOREIGN}",
+        record({"reason": text()}),
         {"reason": "not authorized"},
     ),
 }
@@ -96,4 +105,6 @@ OF_THE_EDGE: Mapping[int, str] = {
     501: "NotImplemented",
     503: "TryAgain",
 }
+# What a request that needs no key may be answered, and what any other may.
+OF_THE_OPEN_GUARD: Mapping[int, str] = {403: "ForeignPage"}
 OF_THE_GUARD: Mapping[int, str] = {401: "KeyNeeded", 403: "NotPermitted", 429: "TooManyWrongKeys"}

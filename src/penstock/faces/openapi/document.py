@@ -105,7 +105,8 @@ def _needed(permission: object) -> str:
 
 
 def _responses(operation: Operation, face: Face, public: bool) -> Part:
-    others = components.OF_THE_EDGE if public else {**components.OF_THE_EDGE, **components.OF_THE_GUARD}
+    of_the_guard = components.OF_THE_OPEN_GUARD if public else components.OF_THE_GUARD
+    others = {**components.OF_THE_EDGE, **of_the_guard}
     answers: dict[int, Part] = {status: shared(name) for status, name in others.items()}
     answers |= {status: own for status, own in face.own.items() if status in answers}
     answers |= operation.answers

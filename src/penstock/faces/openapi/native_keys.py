@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock import limits
+from penstock.errors import UnsupportedMediaType
 from penstock.faces.native.keys import CreateKey
 from penstock.faces.openapi import structs
 from penstock.faces.openapi.parts import (
@@ -69,6 +70,9 @@ OPERATIONS: Mapping[str, Operation] = {
         body=body(schema("CreateKey"), {"name": "shop", "rules": _RULES}),
         answers={
             201: answer("The key, and its secret this once.", schema("NewKey"), {**_EXAMPLE, "secret": "psk_…"}),
+            415: answer(
+                "The body is not JSON, or does not say so.", schema("Error"), {"error": str(UnsupportedMediaType())}
+            ),
             409: answer("The name is or was used.", schema("Error"), {"error": "there is or was an API key 'shop'"}),
         },
     ),

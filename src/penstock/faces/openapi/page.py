@@ -22,7 +22,7 @@ def page_response() -> Response:
         (b"Content-Type", b"text/html; charset=utf-8"),
         (b"Content-Security-Policy", policy.encode()),
         (b"X-Content-Type-Options", b"nosniff"),
-        (b"Referrer-Policy", b"no-referrer"),
+        (b"Referrer-Policy", b"same-origin"),
     )
     return Response(200, html.encode(), headers)
 

@@ -1,0 +1,104 @@
+"""Whether a request may come from a web page that is not this server's own.
+
+A browser lets any page send requests to any server, also to one that only its own machine can reach; the page may not
+read the answer, but a message is claimed or a queue is purged all the same. With DNS rebinding it may even read: the
+page's own name then leads to this server. Browsers say where a request comes from, and no page can make them lie:
+
+    Sec-Fetch-Site   to https and to loopback addresses, with every request
+    Origin           with everything but a plain GET or HEAD
+    Host             the name in the address, which is the page's own after DNS rebinding
+
+Programs send a Host and nothing else of it. What judges a request here reads headers alone and changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.edge.message import Request
+from penstock.hosts import HostNames, needs_no_dns, split
+
+FOREIGN_PAGE: Final = "a web page of another origin may not use a server without API keys"
+UNTOLD_PAGE: Final = (
+    "this browser does not say which page the request comes from, and it would change something: "
+    "use the server by a loopback address, by https, or from its own pages"
+)
+
+_OURS = frozenset({b"same-origin", b"none"})
+_READING = frozenset({"GET", "HEAD"})
+_HOSTS_KEPT: Final = 256
+
+
+class Origins:
+    def __init__(self, names: HostNames | None = None) -> None:
+        """`names` are this server's own, beside addresses and the names of this machine."""
+        self._names = names or HostNames()
+        # A client sends the same Host every time: each is judged once.
+        self._judged: set[bytes | None] = {None, b""}
+
+    def refusal(self, request: Request, *, page: bool, reads: bool) -> str | None:
+        """Why the request is refused, or None.
+
+        `page` says that what is asked for is the same for everybody and may be shown to those who follow a link from
+        elsewhere; `reads` that the request changes nothing.
+        """
+        headers = request.headers
+        # Every browser sends at least one of the last three, and few programs do.
+        if (
+            headers.get(b"host") in self._judged
+            and b"sec-fetch-site" not in headers
+            and b"origin" not in headers
+            and b"accept-language" not in headers
+        ):
+            return None
+        return self._foreign_name(headers.get(b"host")) or self._foreign_page(request, page, reads)
+
+    def _foreign_name(self, host: bytes | None) -> str | None:
+        """A name leads where its DNS server says; an address cannot be turned against its owner."""
+        if host in self._judged or host is None:
+            return None
+        text = host.decode("latin-1").strip()
+        parts = split(text)
+        if parts is None or not (needs_no_dns(parts[0]) or self._names.include(*parts)):
+            return (
+                f"{text[:100]!r} is not a name of this server: without API keys it answers to addresses and to the "
+                "names in its setting allowed_hosts"
+            )
+        if len(self._judged) >= _HOSTS_KEPT:
+            self._judged = {None, b""}
+        self._judged.add(host)
+        return None
+
+    def _foreign_page(self, request: Request, page: bool, reads: bool) -> str | None:
+        headers = request.headers
+        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+        if page and origin is None and request.method in _READING and _navigates(headers):
+            return None
+        if site is not None and site not in _OURS:
+            return FOREIGN_PAGE
+        if origin is not None:
+            return None if self._is_own(origin, headers) else FOREIGN_PAGE
+        if site is not None or not _is_browser(headers):
+            return None
+        # An old browser, or one that was led here by plain http.
+        referer = headers.get(b"referer")
+        if referer is None:
+            return None if reads else UNTOLD_PAGE
+        return None if page or self._is_own(referer, headers) else FOREIGN_PAGE
+
+    def _is_own(self, address: bytes, headers: dict[bytes, bytes]) -> bool:
+        """The same name as in the Host, or one by which a proxy is reached."""
+        scheme, _, rest = address.partition(b"://")
+        authority = rest.partition(b"/")[0].lower()
+        if scheme.lower() not in (b"http", b"https") or not authority:
+            return False
+        return authority == headers.get(b"host", b"").lower() or self._names.name_exactly(authority.decode("latin-1"))
+
+
+def _navigates(headers: dict[bytes, bytes]) -> bool:
+    """Somebody follows a link, in a window and not in a frame."""
+    return headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+
+
+def _is_browser(headers: dict[bytes, bytes]) -> bool:
+    return b"accept-language" in headers and headers.get(b"user-agent", b"").startswith(b"Mozilla/")
