@@ -49,6 +49,9 @@ PROMOTE_ROWS = 10_000
 UNIT_OPERATIONS = 2_048
 # Counts are exact up to here; past it they are estimates.
 COUNT_ROWS = 10_000
+# The same in a list of queues, for each of them; and how many queues one unit counts at most.
+LISTED_COUNT_ROWS = 1_000
+LISTED_COUNTS = 200
 # Queues that one sweep visits.
 SWEEP_QUEUES = 256
 # Dead consumers that one unit clears away.

@@ -167,14 +167,16 @@ class Trace(Struct, frozen=True):
 
 class Count(Struct, frozen=True):
     """`total` is exact. The parts are exact while `exact` holds; past the limit they are lower bounds of
-    `delayed` and `claimed`, and `ready` is what is left."""
+    `delayed` and `claimed`, and `ready` is what is left. The oldest message is told in any state, and among those
+    that are ready."""
 
     total: int
     ready: int
     delayed: int
     claimed: int
     exact: bool
-    oldest_sent_at: int | None
+    oldest_sent_at: int | None = None
+    oldest_ready_sent_at: int | None = None
 
 
 class PeekAfter(Struct, frozen=True):

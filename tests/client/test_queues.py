@@ -78,7 +78,7 @@ def test_queue_counts(client):
     [message] = client.claim("jobs")
     count = client.queue("jobs").count
     assert (count.total, count.ready, count.delayed, count.claimed, count.exact) == (4, 2, 1, 1, True)
-    assert count.oldest_sent_at == message.sent_at
+    assert count.oldest_sent_at == count.oldest_ready_sent_at == message.sent_at
 
 
 def test_queues_goes_through_every_page(client, monkeypatch):

@@ -354,6 +354,11 @@ class Verbs:
         with self.unit(write=False) as unit:
             return unit.count(queue, self.now, limit)
 
+    def counts(self, *queues: str, limit: int = 10_000) -> list[Count]:
+        with self.unit(write=False) as unit:
+            found = [queue for queue in unit.list_queues(0, 10_000).queues if queue.name in queues]
+            return unit.counts(found, self.now, limit)
+
     def next_due(self, queue: str = "q") -> int | None:
         with self.unit(write=False) as unit:
             return unit.next_due(queue, self.now)

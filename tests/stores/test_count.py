@@ -15,7 +15,9 @@ def test_by_state(verbs):
     verbs.create()
     verbs.send(b"claimed", b"ready", b"ready", Draft(b"delayed", delay_ms=100))
     verbs.claim(limit=1)
-    assert verbs.count() == Count(total=4, ready=2, delayed=1, claimed=1, exact=True, oldest_sent_at=verbs.now)
+    assert verbs.count() == Count(
+        total=4, ready=2, delayed=1, claimed=1, exact=True, oldest_sent_at=verbs.now, oldest_ready_sent_at=verbs.now
+    )
 
 
 def test_what_has_run_out_is_ready_before_any_claim_says_so(verbs):
@@ -85,6 +87,41 @@ def test_the_oldest_is_the_oldest_in_any_state(verbs):
     assert verbs.count().oldest_sent_at == first
     verbs.ack(*verbs.claim(limit=1))
     assert verbs.count().oldest_sent_at == first + 10
+
+
+def test_the_oldest_that_is_ready(verbs):
+    verbs.create()
+    first = verbs.now
+    verbs.send(b"claimed")
+    verbs.claim(hold_ms=500)
+    assert verbs.count().oldest_ready_sent_at is None
+    verbs.now += 10
+    verbs.send(b"ready")
+    assert verbs.count().oldest_ready_sent_at == first + 10
+    verbs.now += 490
+    assert verbs.count().oldest_ready_sent_at == first
+
+
+def test_many_queues_together_as_one_by_one(verbs):
+    names = [f"q{n:02}" for n in range(45)]
+    for n, name in enumerate(names):
+        verbs.create(name)
+        verbs.now += 1
+        verbs.send(*[b"x"] * (n % 4), to=name)
+        if n % 3:
+            verbs.claim(limit=1, queue=name)
+    assert verbs.counts(*names) == [verbs.count(name) for name in names]
+    assert verbs.counts() == []
+
+
+def test_a_queue_that_was_deleted_meanwhile_does_not_spoil_the_others(verbs):
+    verbs.create("gone")
+    verbs.create("there")
+    verbs.send(b"x", to="there")
+    with verbs.unit() as unit:
+        gone, there = unit.list_queues(0, 2).queues
+        unit.delete_queue("gone", verbs.now)
+        assert [count.total for count in unit.counts([gone, there], verbs.now, 100)] == [0, 1]
 
 
 def test_the_oldest_among_claims_that_ran_out_in_another_order(verbs):

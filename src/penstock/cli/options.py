@@ -106,7 +106,7 @@ class QueueName(click.ParamType[str]):
                 _COMPLETION_TIMEOUT_S,
                 ctx.params.get("cacert"),
             ) as client:
-                names = [queue.name for queue in islice(client.queues(), _COMPLETION_NAMES)]
+                names = [queue.name for queue in islice(client.queues(count=False), _COMPLETION_NAMES)]
         except (ClientError, click.UsageError):
             return []
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]

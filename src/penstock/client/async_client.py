@@ -64,11 +64,11 @@ class AsyncClient:
     delete_queue = _verb(requests.delete_queue)
     queue = _verb(requests.queue)
 
-    async def queues(self) -> AsyncIterator[Queue]:
+    async def queues(self, count: bool = True) -> AsyncIterator[Queue]:
         """Every queue, fetched page by page while it is read."""
         offset = 0
         while True:
-            total, page = await self._ask(requests.queue_page(offset))
+            total, page = await self._ask(requests.queue_page(offset, count))
             for queue in page:
                 yield queue
             offset += len(page)

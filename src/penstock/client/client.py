@@ -64,11 +64,11 @@ class Client:
     delete_queue = _verb(requests.delete_queue)
     queue = _verb(requests.queue)
 
-    def queues(self) -> Iterator[Queue]:
-        """Every queue, fetched page by page while it is read."""
+    def queues(self, count: bool = True) -> Iterator[Queue]:
+        """Every queue, fetched page by page while it is read; each with its `count`, unless that is not wanted."""
         offset = 0
         while True:
-            total, page = self._ask(requests.queue_page(offset))
+            total, page = self._ask(requests.queue_page(offset, count))
             yield from page
             offset += len(page)
             if not page or offset >= total:

@@ -86,9 +86,9 @@ def queue(name: str) -> Request[Queue]:
     return Request(queue_from, "GET", _path(name), repeatable=True)
 
 
-def queue_page(offset: int) -> Request[tuple[int, list[Queue]]]:
+def queue_page(offset: int, count: bool) -> Request[tuple[int, list[Queue]]]:
     """How many queues there are, and those of one page."""
-    query = urlencode({"offset": offset, "limit": QUEUES_PER_PAGE})
+    query = urlencode({"offset": offset, "limit": QUEUES_PER_PAGE} | ({} if count else {"count": "false"}))
     return Request(_queue_page, "GET", f"/v1/queues?{query}", repeatable=True)
 
 

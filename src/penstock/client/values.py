@@ -37,7 +37,8 @@ class Settings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """`total` is exact. Unless `exact`, `delayed` and `claimed` are lower bounds, `ready` an upper one."""
+    """`total` is exact. Unless `exact`, `delayed` and `claimed` are lower bounds, `ready` an upper one. The oldest
+    message is told in any state, and among those that are ready."""
 
     total: int
     ready: int
@@ -45,11 +46,12 @@ class Count:
     claimed: int
     exact: bool
     oldest_sent_at: int | None
+    oldest_ready_sent_at: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """`count` is there when the queue was asked for by its name."""
+    """`count` is there when the queue was asked for by its name or listed."""
 
     name: str
     created_at: int
@@ -126,7 +128,20 @@ class Peeked:
 
 def queue_from(answer: Mapping[str, Any]) -> Queue:
     count = answer.get("count")
-    return Queue(answer["name"], answer["created_at"], answer["settings"], count and Count(**count))
+    return Queue(answer["name"], answer["created_at"], answer["settings"], count and _count_from(count))
+
+
+def _count_from(answer: Mapping[str, Any]) -> Count:
+    """A newer server may tell more, and an older one less."""
+    return Count(
+        total=answer["total"],
+        ready=answer["ready"],
+        delayed=answer["delayed"],
+        claimed=answer["claimed"],
+        exact=answer["exact"],
+        oldest_sent_at=answer["oldest_sent_at"],
+        oldest_ready_sent_at=answer.get("oldest_ready_sent_at"),
+    )
 
 
 def message_from(answer: Mapping[str, Any]) -> Message:

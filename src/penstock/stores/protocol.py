@@ -208,6 +208,12 @@ class Unit(Protocol):
         Touches at most a few times `limit` rows. Raises QueueNotFound.
         """
 
+    def counts(self, queues: Sequence[Queue], now: int, limit: int) -> list[Count]:
+        """The same of each of these queues, as `list_queues` has given them, for few statements more than one costs.
+
+        Of a queue that was deleted meanwhile, what has not been freed.
+        """
+
     def next_due(self, queue: str, now: int) -> int | None:
         """The earliest instant after `now` at which a message of the queue becomes ready.
 

@@ -56,7 +56,44 @@ def test_show_counts_by_state(server: ThreadServer, native: Native) -> None:
     native.claim()
     count = native.count()
     assert server.clock() - 60_000 < count.pop("oldest_sent_at") <= server.clock()
+    assert server.clock() - 60_000 < count.pop("oldest_ready_sent_at") <= server.clock()
     assert count == {"total": 3, "ready": 1, "delayed": 1, "claimed": 1, "exact": True}
+
+
+def test_list_counts_by_state(native: Native) -> None:
+    native.send("a", "b", {"body": "c", "delay_ms": 60_000})
+    native.claim()
+    native.create("empty")
+    one, empty = native.talk("GET", "/v1/queues").json["queues"]
+    assert one["count"] == native.count()
+    assert (one["count"]["ready"], one["count"]["delayed"], one["count"]["claimed"]) == (1, 1, 1)
+    assert empty["count"] == {
+        "total": 0,
+        "ready": 0,
+        "delayed": 0,
+        "claimed": 0,
+        "exact": True,
+        "oldest_sent_at": None,
+        "oldest_ready_sent_at": None,
+    }
+
+
+def test_list_without_counts(native: Native) -> None:
+    assert "count" not in native.talk("GET", "/v1/queues?count=false").json["queues"][0]
+    assert "count" in native.talk("GET", "/v1/queues?count=true").json["queues"][0]
+    assert native.talk("GET", "/v1/queues?count=0").json["error"] == "count must be true or false"
+
+
+def test_a_list_of_queues_full_of_claims_is_counted_in_steps(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step looks at so many rows; the answer has the counts of every queue all the same."""
+    monkeypatch.setattr(limits, "COUNT_ROWS", 1)
+    monkeypatch.setattr(limits, "LISTED_COUNT_ROWS", 2)
+    for n in range(50):
+        native.create(f"q{n}")
+        native.send(*"abc", to=f"q{n}")
+        native.claim(queue=f"q{n}", limit=3)
+    counts = [queue["count"] for queue in native.talk("GET", "/v1/queues?offset=1").json["queues"]]
+    assert [(count["total"], count["claimed"], count["exact"]) for count in counts] == [(3, 2, False)] * 50
 
 
 def test_list_is_in_creation_order_with_offset_and_limit(native: Native) -> None:

@@ -66,6 +66,15 @@ def query_number(request: Request, name: str, default: int, lowest: int, highest
     return within(name, int(text), lowest, highest)
 
 
+def query_flag(request: Request, name: str, default: bool) -> bool:
+    text = request.query_params().get(name)
+    if text is None:
+        return default
+    if text not in ("true", "false"):
+        raise InvalidRequest(f"{name} must be true or false")
+    return text == "true"
+
+
 def query_consumer(request: Request) -> str | None:
     name = request.query_params().get("consumer")
     return None if name is None else _checked_consumer(name)

@@ -50,8 +50,17 @@ SCHEMAS: Mapping[str, Part] = {
     **_SETTINGS_CHANGE,
     "Settings": record(_CHANGES),
     "Queue": record(_QUEUE),
-    **structs.answered(Count, {"oldest_sent_at": {"description": "null in an empty queue"}}),
+    **structs.answered(
+        Count,
+        {
+            "total": {"description": "exact at any depth"},
+            "exact": {"description": "whether the parts are; else `delayed` and `claimed` are lower bounds"},
+            "oldest_sent_at": {"description": "of the oldest message in any state; null in an empty queue"},
+            "oldest_ready_sent_at": {"description": "of the oldest ready message; null where none is ready"},
+        },
+    ),
     **structs.answered(Tally, {}),
+    "QueueListed": record({**_QUEUE, "count": schema("Count")}, "count"),
     "QueueShown": record({**_QUEUE, "count": schema("Count"), "tally": schema("Tally")}),
 }
 
@@ -83,6 +92,7 @@ _COUNT_EXAMPLE = {
     "claimed": 1,
     "exact": True,
     "oldest_sent_at": 1_760_000_000_000,
+    "oldest_ready_sent_at": 1_760_000_000_500,
 }
 _CHANGE = body(schema("SettingsChange"), {"visibility_ms": 60_000, "ledger": "bodies"}, required=False)
 
@@ -91,16 +101,18 @@ OPERATIONS: Mapping[str, Operation] = {
         id="listQueues",
         tag=TAG,
         summary="List queues",
-        description="In the order of their creation.",
+        description="In the order of their creation, with what is in each of them now. Where more than "
+        f"{limits.LISTED_COUNT_ROWS:,} messages of a queue are delayed or claimed, its parts are not exact.",
         parameters=(
             in_query("offset", number(0, LARGEST, default=0), "How many to skip."),
             in_query("limit", number(1, limits.LIST_LIMIT, default=100), "So many at most."),
+            in_query("count", {"type": "boolean", "default": True}, "`false` leaves the counts out."),
         ),
         answers={
             200: answer(
                 "A part of them, and how many there are in all.",
-                record({"total": number(0), "queues": listed(schema("Queue"))}),
-                {"total": 1, "queues": [_EXAMPLE]},
+                record({"total": number(0), "queues": listed(schema("QueueListed"))}),
+                {"total": 1, "queues": [{**_EXAMPLE, "count": _COUNT_EXAMPLE}]},
             )
         },
     ),

@@ -301,16 +301,28 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         return messages
 
     def count(self, queue: str, now: int, limit: int) -> Count:
-        rows = [self._state.messages[seq] for _, seq in self._state.order[self._queue(queue).number]]
-        waiting = [row for row in rows if row.ready_at > now]
+        [count] = self.counts([self._queue(queue)], now, limit)
+        return count
+
+    def counts(self, queues: Sequence[Queue], now: int, limit: int) -> list[Count]:
+        return [self._count(queue.number, now, limit) for queue in queues]
+
+    def _count(self, number: int, now: int, limit: int) -> Count:
+        messages, order = self._state.messages, self._state.order[number]
+        standing = [messages[seq] for ready_at, seq in islice(order, 1) if ready_at == 0]
+        held = takewhile(lambda place: place[0] > now, reversed(order))
+        waiting = [messages[seq] for _, seq in islice(held, limit)]
+        due = takewhile(lambda row: row.ready_at <= now, self._state.in_order(number, ready_at=1))
+        run_out = list(islice(due, limit))
         claimed = sum(not row.is_delayed for row in waiting)
         return Count(
-            total=len(rows),
-            ready=len(rows) - len(waiting),
+            total=len(order),
+            ready=len(order) - len(waiting),
             delayed=len(waiting) - claimed,
             claimed=claimed,
-            exact=True,
-            oldest_sent_at=min((row.sent_at for row in rows), default=None),
+            exact=len(waiting) < limit,
+            oldest_sent_at=min((row.sent_at for row in (*standing, *run_out, *waiting)), default=None),
+            oldest_ready_sent_at=min((row.sent_at for row in (*standing, *run_out)), default=None),
         )
 
     def next_due(self, queue: str, now: int) -> int | None:

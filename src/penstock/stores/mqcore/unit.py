@@ -234,12 +234,28 @@ class MqCoreUnit(LackingVerbs):
         self._round.deliver()
         ready = list(message_names(found.descriptor, queue))
         names = list(self._folders.names_of(queue, self._folders.delay))
-        dues = [due_of(self._folders.delay, name) for name in names]
-        claimed = sum(due is not None and due > now for due in dues)
-        total = len(ready) + sum(due is not None for due in dues)
-        ages = [sent_at(name) for name in ready] + [sent_at(name.partition(SEPARATOR)[2]) for name in names]
-        oldest = min((age for age in ages if age), default=None)
-        return Count(total, total - claimed, 0, claimed, exact=True, oldest_sent_at=oldest)
+        dues = {name: due for name in names if (due := due_of(self._folders.delay, name)) is not None}
+        claimed = sum(due > now for due in dues.values())
+        total = len(ready) + len(dues)
+        sent = {name: sent_at(name.partition(SEPARATOR)[2]) for name in dues}
+        # Of a file that somebody else has put there, nothing says when it was sent.
+        ages = [age for age in map(sent_at, ready) if age]
+        ages += [sent[name] for name, due in dues.items() if due <= now and sent[name]]
+        held = [sent[name] for name, due in dues.items() if due > now and sent[name]]
+        return Count(
+            total,
+            total - claimed,
+            0,
+            claimed,
+            exact=True,
+            oldest_sent_at=min((*ages, *held), default=None),
+            oldest_ready_sent_at=min(ages, default=None),
+        )
+
+    def counts(self, queues: Sequence[Queue], now: int, limit: int) -> list[Count]:
+        living = [queue.name for queue in queues if self._folders.queue(queue.name) is not None]
+        counted = {name: self.count(name, now, limit) for name in living}
+        return [counted.get(queue.name) or Count(0, 0, 0, 0, exact=True) for queue in queues]
 
     def next_due(self, queue: str, now: int) -> int | None:
         dues = [due_of(self._folders.delay, name) for name in self._folders.names_of(queue, self._folders.delay)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.stores.sql.consumers import ConsumerVerbs
+from penstock.stores.sql.counts import CountVerbs
 from penstock.stores.sql.departures import DepartureVerbs
 from penstock.stores.sql.exports import ExportVerbs
 from penstock.stores.sql.keys import KeyVerbs
@@ -24,6 +25,7 @@ class SqlUnit(
     ShipmentVerbs,
     ReceiptVerbs,
     DepartureVerbs,
+    CountVerbs,
     ExportVerbs,
     KeyVerbs,
 ):

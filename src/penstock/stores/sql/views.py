@@ -1,13 +1,13 @@
-"""Verbs that change nothing."""
+"""Looks at messages and at the ledger that change nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from penstock import ids, limits
-from penstock.model import Count, LedgerRow, Message, Outcome, PeekAfter, Tally
+from penstock.model import LedgerRow, Message, Outcome, PeekAfter
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import IS_CLAIMED, MESSAGE_COLUMNS, Session
+from penstock.stores.sql.session import MESSAGE_COLUMNS, Session
 
 
 class ViewVerbs:
@@ -31,35 +31,6 @@ class ViewVerbs:
                 WHERE queue = ? AND {where} ORDER BY ready_at, {engine.age} LIMIT ?""",
             params,
             budget,
-        )
-
-    def count(self, queue: str, now: int, limit: int) -> Count:
-        number = self.session.queue(queue).number
-        walk, age = self.session.engine.walk, self.session.engine.age
-        tally = self.tally(queue)
-        total = tally.arrived - tally.departed
-        held = self.session.engine.rows(
-            f"""SELECT count(*), coalesce(sum(CASE WHEN {IS_CLAIMED} THEN 1 ELSE 0 END), 0) FROM
-               (SELECT receives, claim FROM message
-                WHERE queue = ? AND ready_at > ? ORDER BY ready_at LIMIT ?) AS held""",
-            (number, now, limit),
-        )
-        [(waiting, claimed)] = [map(int, row) for row in held]
-        # Claims and delays that have run out do not stand by age until a claim comes along: look at all of them.
-        oldest = self.session.engine.rows(
-            f"""SELECT min(sent_at) FROM message WHERE seq IN (
-                    (SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 ORDER BY {age} LIMIT 1),
-                    (SELECT min(seq) FROM (
-                        SELECT seq FROM {walk} WHERE queue = ? AND ready_at > 0 ORDER BY ready_at LIMIT ?) AS held))""",
-            (number, number, limit),
-        )
-        return Count(
-            total=total,
-            ready=total - waiting,
-            delayed=waiting - claimed,
-            claimed=claimed,
-            exact=waiting < limit,
-            oldest_sent_at=oldest[0][0],
         )
 
     def next_due(self, queue: str, now: int) -> int | None:
@@ -103,11 +74,3 @@ class ViewVerbs:
             )
             for row in rows
         ]
-
-    def tally(self, queue: str) -> Tally:
-        number = self.session.queue(queue).number
-        [(arrived, departed)] = self.session.engine.rows(
-            "SELECT coalesce(sum(arrived), 0), coalesce(sum(departed), 0) FROM tally WHERE queue = ?", (number,)
-        )
-        more_arrived, more_departed = self.session.fresh_tally(number)
-        return Tally(int(arrived) + more_arrived, int(departed) + more_departed)
