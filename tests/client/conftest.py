@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import pytest
 
-from penstock.client import AsyncClient, Client
+from penstock.client import AsyncClient, ClaimedMessage, Client, Worked
 
 
 class Awaited:
@@ -31,6 +31,20 @@ class Awaited:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def work(self, queue: str, handle: Any, *, stop: threading.Event | None = None, **options: Any) -> Worked:
+        """With handlers and events of threads, which the loop only waits for."""
+
+        async def handled(message: ClaimedMessage) -> None:
+            await asyncio.to_thread(handle, message)
+
+        async def work() -> Worked:
+            stopped = asyncio.Event() if stop else None
+            if stop and stopped:
+                stop.tell = lambda: self._loop.call_soon_threadsafe(stopped.set)
+            return await self.client.work(queue, handled, stop=stopped, **options)
+
+        return self._wait(work())
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self.client, name)

@@ -11,7 +11,6 @@ from penstock import __version__
 from penstock.cli.claim import claim
 from penstock.cli.completion import completion
 from penstock.cli.config import config
-from penstock.cli.export import export, import_
 from penstock.cli.key import key
 from penstock.cli.migrate import migrate_store
 from penstock.cli.options import explain_durations
@@ -54,8 +53,6 @@ for _command in (
     release,
     peek,
     purge,
-    export,
-    import_,
     key,
     pipeline,
     migrate_store,

@@ -5,9 +5,7 @@
     with Client("http://127.0.0.1:8080") as client:
         client.create_queue("jobs", visibility_ms=60_000)
         client.send("jobs", "hello")
-        for message in client.claim("jobs", limit=10, wait_ms=5_000):
-            print(message.text)
-            client.ack("jobs", message)
+        client.work("jobs", lambda message: print(message.text))
 
 One client serves any number of threads, and forked processes as well. `AsyncClient` is the same for asyncio.
 """
@@ -43,6 +41,7 @@ from penstock.client.values import (
     Sent,
     Settings,
 )
+from penstock.client.work import Discard, Retry, Worked
 
 __all__ = [
     "AsyncClient",
@@ -50,6 +49,7 @@ __all__ = [
     "Client",
     "ClientError",
     "Count",
+    "Discard",
     "Draft",
     "InvalidRequest",
     "Key",
@@ -62,6 +62,7 @@ __all__ = [
     "QueueNotFound",
     "Redrive",
     "Refused",
+    "Retry",
     "Sent",
     "ServerFailed",
     "Settings",
@@ -70,4 +71,5 @@ __all__ = [
     "Unavailable",
     "UnexpectedAnswer",
     "Unreachable",
+    "Worked",
 ]

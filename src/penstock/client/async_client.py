@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from penstock.client import requests
 from penstock.client.address import Address, native_headers
 from penstock.client.async_pool import AsyncPool
+from penstock.client.async_worker import AsyncWorker
 from penstock.client.requests import Moot, Request
 from penstock.client.signatures import as_method
-from penstock.client.values import Queue
+from penstock.client.values import ClaimedMessage, Queue
+from penstock.client.work import Plan, Worked
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -91,6 +94,33 @@ class AsyncClient:
     keys = _verb(requests.keys)
     create_key = _verb(requests.create_key)
     revoke_key = _verb(requests.revoke_key)
+
+    # Working
+
+    async def work(
+        self,
+        queue: str,
+        handle: Callable[[ClaimedMessage], Awaitable[object] | object],
+        *,
+        concurrency: int = 1,
+        limit: int | None = None,
+        hold_ms: int = 30_000,
+        wait_ms: int = 1_000,
+        backoff_ms: int | None = 1_000,
+        longest_backoff_ms: int = 300_000,
+        grace_s: float = 20,
+        until_empty: bool = False,
+        stop: asyncio.Event | None = None,
+        signals: bool = True,
+    ) -> Worked:
+        """Claim messages and await `handle(message)` for each in `concurrency` tasks, until SIGTERM, SIGINT or `stop`.
+
+        What `handle` returns from is acked; what it raises from is released, for `backoff_ms` after its first delivery
+        and twice as long after each other one. Meanwhile the claims are renewed.
+        """
+        plan = Plan(queue, concurrency, limit or concurrency, hold_ms, wait_ms, backoff_ms, longest_backoff_ms,
+                    grace_s, until_empty)  # fmt: skip
+        return await AsyncWorker(self, plan, handle, stop).run(signals=signals)
 
     async def _ask(self, request: Request[T] | Moot[T]) -> T:
         if isinstance(request, Moot):

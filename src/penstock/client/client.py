@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -13,7 +14,9 @@ from penstock.client.address import Address, native_headers
 from penstock.client.pool import Pool
 from penstock.client.requests import Moot, Request
 from penstock.client.signatures import as_method
-from penstock.client.values import Queue
+from penstock.client.values import ClaimedMessage, Queue
+from penstock.client.work import Plan, Worked
+from penstock.client.worker import Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -90,6 +93,33 @@ class Client:
     keys = _verb(requests.keys)
     create_key = _verb(requests.create_key)
     revoke_key = _verb(requests.revoke_key)
+
+    # Working
+
+    def work(
+        self,
+        queue: str,
+        handle: Callable[[ClaimedMessage], object],
+        *,
+        concurrency: int = 1,
+        limit: int | None = None,
+        hold_ms: int = 30_000,
+        wait_ms: int = 1_000,
+        backoff_ms: int | None = 1_000,
+        longest_backoff_ms: int = 300_000,
+        grace_s: float = 20,
+        until_empty: bool = False,
+        stop: threading.Event | None = None,
+        signals: bool = True,
+    ) -> Worked:
+        """Claim messages and call `handle(message)` for each in `concurrency` threads, until SIGTERM, SIGINT or `stop`.
+
+        What `handle` returns from is acked; what it raises from is released, for `backoff_ms` after its first delivery
+        and twice as long after each other one. Meanwhile the claims are renewed.
+        """
+        plan = Plan(queue, concurrency, limit or concurrency, hold_ms, wait_ms, backoff_ms, longest_backoff_ms,
+                    grace_s, until_empty)  # fmt: skip
+        return Worker(self, plan, handle, stop).run(signals=signals)
 
     def _ask(self, request: Request[T] | Moot[T]) -> T:
         if isinstance(request, Moot):
