@@ -15,7 +15,7 @@ from penstock.broker import Broker
 from penstock.model import Draft, Message, Receipt, Settings
 from penstock.pending import Pending
 from penstock.stores import MemoryStore, Store, open_store
-from tests.broker.loops import JumpingLoop
+from tests.broker.loops import JumpingLoop, ShiftedLoop
 from tests.broker.stores import RecordedStore
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Tests about time choose the loop that jumps: `pytest.mark.asyncio(loop_factories=["jumping"])`."""
-    return {"jumping": JumpingLoop, "uvloop": uvloop.new_event_loop}
+    return {"jumping": JumpingLoop, "shifted": ShiftedLoop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(params=STORES)
@@ -71,10 +71,10 @@ def bodies(messages: list[Message]) -> list[bytes]:
 class Bench:
     """A broker, its store, and short words for what tests do all the time, on the queue "q"."""
 
-    def __init__(self, store: RecordedStore) -> None:
+    def __init__(self, store: RecordedStore, **settings: float) -> None:
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self.broker = Broker(store, self.now, self.loop, LEDGER_RETENTION_MS)
+        self.broker = Broker(store, self.now, self.loop, LEDGER_RETENTION_MS, **settings)
 
     def now(self) -> int:
         return _EPOCH + round(self.loop.time() * 1000)

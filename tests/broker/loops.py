@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer instead of waiting for it."""
+"""Event loops whose clocks do as a test wants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """A day of waiting takes no time. For tests without threads: nobody would wait for them."""
+    """Its clock jumps to the next timer instead of waiting for it: a day of waiting takes no time. For tests without
+    threads: nobody would wait for them."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -27,3 +28,12 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+
+class ShiftedLoop(asyncio.SelectorEventLoop):
+    """The real time, and as much as a test adds to it. Threads take as long as they take."""
+
+    ahead_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead_s

@@ -53,6 +53,7 @@ class RecordedStore:
         self.url = store.url
         self.inline = inline
         self.lanes = lanes
+        self.features = store.features
         self.ahead_ms = 0
         self.units: list[UnitRecord] = []
         self.room = True

@@ -77,7 +77,7 @@ async def test_requests_that_the_store_fails(
             raise error("a new one each time")
 
     monkeypatch.setattr("penstock.broker.broker._BUSY_PATIENCE_S", -1.0)
-    monkeypatch.setattr("penstock.broker.broker.log.disabled", True)  # pytest keeps what is logged
+    monkeypatch.setattr("penstock.broker.units.log.disabled", True)  # pytest keeps what is logged
     bench.store.on_begin = fail
     watched = start(bench, "q")
     await results(bench.send(b"last"))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock import limits
-from penstock.broker import broker
+from penstock.broker import broker, sweeps
 from penstock.errors import StoreBusy, StoreUnavailable
 from penstock.model import Outcome
 from tests.broker.conftest import LEDGER_RETENTION_MS, Bench, receipt, result
@@ -55,7 +55,7 @@ async def test_a_sweep_goes_on_until_nothing_is_left(bench: Bench, monkeypatch: 
     await bench.create("brief", retention_ms=100)
     await bench.fill(*([b"x"] * 10), to="brief")
     bench.broker.start()
-    await asyncio.sleep(broker._SWEEP_S * 1.5)
+    await asyncio.sleep(sweeps._SWEEP_S * 1.5)
     assert await bench.count("brief") == 0
     bench.broker.stop()
 
@@ -71,7 +71,7 @@ async def test_a_sweep_that_fails_is_followed_by_another(
     bench.broker.start()
     await asyncio.sleep(10)
     assert await bench.count("brief") == 0
-    logged = [record for record in caplog.records if record.name == broker.__name__]
+    logged = [record for record in caplog.records if record.name == sweeps.__name__]
     assert bool(logged) == isinstance(error, ValueError)
     bench.broker.stop()
 

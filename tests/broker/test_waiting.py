@@ -196,6 +196,67 @@ async def test_a_change_by_another_process_wakes(bench: Bench) -> None:
     assert bodies(messages) == [b"from elsewhere"]
 
 
+def looks(bench: Bench) -> list[object]:
+    """How many messages were asked for in the units on record, by each claim at the store."""
+    return [limit for unit in bench.store.units for _queue, limit, *_ in unit.asked("claim")]
+
+
+async def test_one_of_many_looks_where_another_process_has_changed_something_else(bench: Bench) -> None:
+    waiting = [bench.waiting() for _ in range(100)]
+    await bench.turn()
+    for _ in range(3):
+        bench.forget()
+        bench.store.changed = True
+        await asyncio.sleep(1)
+        assert looks(bench) == [1]
+    assert len(bench.broker.waiting_claims()) == 100
+    bench.broker.stop()
+    assert await asyncio.gather(*waiting) == [[]] * 100
+
+
+async def test_more_look_where_the_first_have_found_something(bench: Bench) -> None:
+    waiting = [bench.waiting() for _ in range(100)]
+    await bench.turn()
+    with bench.store._store.unit() as unit:
+        unit.send("q", [Draft(b"%d" % number) for number in range(7)], bench.now())
+    bench.forget()
+    bench.store.changed = True
+    served = await asyncio.gather(*waiting[:7])
+    assert [bodies(messages) for messages in served] == [[b"%d" % number] for number in range(7)]
+    await bench.turn()
+    assert looks(bench) == [1, 4, 16]
+    assert len(bench.broker.waiting_claims()) == 93
+    await bench.fill(*[b"x"] * 93)
+    assert all(await asyncio.gather(*waiting[7:]))
+
+
+async def test_one_of_many_looks_for_what_was_released_or_has_come_due(bench: Bench) -> None:
+    await bench.fill(b"back")
+    [held] = await result(bench.broker.claim("q", 1))
+    waiting = [bench.waiting(hold_ms=600_000) for _ in range(50)]
+    await bench.turn()
+    bench.forget()
+    await result(bench.broker.work(lambda unit, now: unit.release([receipt(held)], now)))
+    assert bodies(await waiting[0]) == [b"back"]
+    await bench.turn()
+    assert looks(bench) == [1, 4]
+    await bench.fill(b"later", delay_ms=3_000)
+    assert await elapsed(bench, waiting[1]) == (3.0, [b"later"])
+    await bench.turn()
+    assert looks(bench) == [1, 4]
+    assert len(bench.broker.waiting_claims()) == 48
+
+
+async def test_all_of_many_are_told_that_another_process_has_deleted_the_queue(bench: Bench) -> None:
+    waiting = [bench.waiting() for _ in range(50)]
+    await bench.turn()
+    with bench.store._store.unit() as unit:
+        unit.delete_queue("q", bench.now())
+    bench.store.changed = True
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in told] == [QueueNotFound] * 50
+
+
 async def test_nobody_asks_about_other_processes_while_nobody_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,58 @@ def test_a_database_that_hangs_delays_and_loses_nothing(place: Place) -> None:
     crowd.check(place.store)
 
 
+@pytest.fixture
+def hurried(place: Place, tmp_path: Path) -> Iterator[ServerProcess]:
+    """Another server on the same database, which waits for it for a second."""
+    server = ServerProcess(tmp_path, "--store", place.store, "--store-timeout-s", "1", "--stop-grace-s", "1")
+    yield server
+    server.stop()
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_a_database_that_hangs_for_long_is_told_and_forgotten_when_it_goes_on(
+    place: Place, hurried: ServerProcess
+) -> None:
+    with Talk(hurried.url, timeout=100) as talk:
+        assert talk("PUT", "/v1/queues/hangs").status == 201
+        assert send(talk, "hangs", "before").status == 201
+        place.database.pause()
+        for method, path, body in REQUESTS:
+            reply = ask(talk, method, path, body)
+            assert (reply.status, int(reply.headers["Retry-After"]) > 0) == (503, True), (method, path, reply.body)
+        assert talk("GET", "/health").body == b"red"
+        place.database.resume()
+        wait_until(lambda: talk("GET", "/health").body == b"green")
+        wait_until(lambda: send(talk, "hangs", "after").status == 201)
+        assert claim(talk, "hangs") == ["before", "after"]
+
+
+def test_a_hang_loses_nothing_that_was_promised(place: Place, hurried: ServerProcess) -> None:
+    crowd = Crowd([hurried.url], "refused")
+    crowd.create()
+    crowd.start(senders=6, claimers=6)
+    for _ in range(2):
+        count = len(crowd.acked)
+        wait_until(lambda count=count: len(crowd.acked) > count + 20)
+        place.database.pause()
+        refusals = crowd.refusals
+        wait_until(lambda refusals=refusals: crowd.refusals > refusals)
+        place.database.resume()
+    count = len(crowd.acked)
+    wait_until(lambda: len(crowd.acked) > count + 20)
+    crowd.stop()
+    crowd.check(place.store)
+
+
+def test_a_server_ends_although_its_database_hangs(place: Place, hurried: ServerProcess) -> None:
+    with Talk(hurried.url, timeout=100) as talk:
+        assert talk("PUT", "/v1/queues/ends").status in (200, 201)
+        place.database.pause()
+        assert send(talk, "ends", "x").status == 503
+    assert hurried.terminate() == 0
+    assert "stopped without the store" in hurried.log.read_text()
+
+
 def test_connections_that_are_cut_off_under_load(place: Place) -> None:
     crowd = Crowd([place.server.url], "cut")
     crowd.create()

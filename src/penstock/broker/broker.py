@@ -5,7 +5,10 @@ by one unit of durability. Nothing waits for a timer: alone, a request pays for 
 
 **Wake-ups.** A claim may wait for a message. Waiting claims join the very unit that sends to their queue, a timer
 fires when a delay or another's claim runs out, and a store shared with other processes is asked twenty times a second
-whether it has changed, as long as somebody waits.
+whether it has changed, as long as somebody waits. Of all who wait for a queue, the first looks, and more where it has
+found something.
+
+**Deadlines.** A store that works in threads may hang; its callers are told so in time: see `lanes.py`.
 
 The broker lives on the event loop's thread and is used only from it.
 """
@@ -14,51 +17,59 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from penstock import limits
+from penstock.broker.alarms import Alarms
+from penstock.broker.lanes import Lanes
 from penstock.broker.moves import Moves
-from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, SendOnce, Steps, Work, serve
+from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, SendOnce, Steps, Work
+from penstock.broker.sweeps import Sweeps
+from penstock.broker.units import Units
 from penstock.broker.waiters import Waiters
 from penstock.clock import Clock
-from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable, TryAgain
+from penstock.errors import StoreBusy, StoreUnavailable
 from penstock.model import Draft, Message, Move, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
-from penstock.stores.protocol import EVERYWHERE, Store, Unit
+from penstock.stores.protocol import EVERYWHERE, Feature, Store, Unit
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _BUSY_RETRY_S = 0.001
 _BUSY_PATIENCE_S = 10.0
-_SWEEP_S = 1.0
-# A timer for something later than this only looks again: clocks are set, and event loops dislike decades.
-_DUE_TIMER_S = 3600.0
 _CHANGED_ELSEWHERE_S = 0.05
 # Word from another server may get lost on its way; whoever waits looks for himself this often.
 _LOOK_ANYWAY_S = 5.0
-_READINGS = 5
-_JUMP_MS = 1_000
+# Of those who wait for a queue, one looks first. Where all who look find something, so many times as many look next.
+_MORE_LOOKERS = 4
 
 
 class Broker:
-    def __init__(self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, ledger_retention_ms: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        ledger_retention_ms: int,
+        timeout_s: float = 10.0,
+    ) -> None:
+        """`timeout_s` is how long callers wait for a store that is not inline."""
         self._store = store
-        self._clock = clock
+        self._units = Units(store, clock)
         self._loop = loop
-        self._ledger_retention_ms = ledger_retention_ms
         self._arrived: list[Operation] = []
         self._scheduled = False
-        # Units that are open now, in threads.
-        self._at_work = 0
+        self._lanes = None if store.inline else Lanes(loop, store.lanes, timeout_s, self._arrived)
         self._looked_at = 0.0
         self._waiters = Waiters()
-        self._due_timers: dict[str, tuple[int, asyncio.TimerHandle]] = {}
+        self._alarms = Alarms(loop, self._units.now, self._look)
         self._watch_timer: asyncio.TimerHandle | None = None
-        self._sweep_timer: asyncio.TimerHandle | None = None
         self._moves = Moves(self, loop)
+        self._sweeps = Sweeps(self, loop, ledger_retention_ms)
         self._stopping = False
+        self._finished = False
 
     @property
     def store_secret(self) -> bytes:
@@ -98,25 +109,27 @@ class Broker:
                 through.append(unit.last_seq())
             return unit.purge(queue, now, limits.STEP_ROWS, through[0])
 
-        return self._in_steps(step)
+        return self.in_steps(step)
 
     def release_all(self, queue: str) -> Pending[int]:
-        return self._in_steps(lambda unit, now: unit.release_all(queue, now, limits.STEP_ROWS))
+        return self.in_steps(lambda unit, now: unit.release_all(queue, now, limits.STEP_ROWS))
 
     def move(self, source: str, target: str, create_as: Settings, claimed: bool = False) -> Pending[Move]:
         """Start to move everything that is in a queue now into another, which is made if it does not exist. What is
         claimed stays, or with `claimed` goes along and arrives unclaimed."""
         return self._moves.start(source, target, create_as, claimed)
 
-    def work(self, function: Callable[[Unit, int], T], writes: bool = True) -> Pending[T]:
+    def work(self, function: Callable[[Unit, int], T], writes: bool = True, patient: bool = False) -> Pending[T]:
         """Run a short function inside a unit; it is told the time. Where it returns AGAIN, it is run again in
-        another unit: long work gives way to others after each step."""
-        operation = Work(function, writes)
+        another unit: long work gives way to others after each step. Housekeeping, which nobody waits for, is
+        `patient` with a store that does not answer."""
+        operation = Work(function, writes, patient)
         self._submit(operation)
         return operation
 
-    def _in_steps(self, step: Callable[[Unit, int], int]) -> Pending[int]:
-        operation = Steps(step)
+    def in_steps(self, step: Callable[[Unit, int], int], patient: bool = False) -> Pending[int]:
+        """Run a function inside one unit after the other until it has found nothing left to do; the sum of the rest."""
+        operation = Steps(step, patient)
         self._submit(operation)
         return operation
 
@@ -127,92 +140,56 @@ class Broker:
     # Group commit
 
     def _submit(self, operation: Operation) -> None:
+        if self._lanes is not None and not self._lanes.admit(operation):
+            return
         self._arrived.append(operation)
-        if not self._scheduled and self._at_work < self._store.lanes:
+        if not self._scheduled and self._is_free():
             self._scheduled = True
             self._loop.call_soon(self._commit)
 
+    def _is_free(self) -> bool:
+        return self._lanes is None or self._lanes.is_free()
+
     def _commit(self) -> None:
         self._scheduled = False
-        if not self._arrived:
+        if not self._arrived or self._finished:
             return
         operations = self._arrived[: limits.UNIT_OPERATIONS]
         del self._arrived[: limits.UNIT_OPERATIONS]
         self._add_waiting_claims(operations)
-        if self._store.inline:
-            self._settle(operations, self._serve_together(operations))
-            return
-        self._at_work += 1
-        future = self._loop.run_in_executor(None, self._serve_together, operations)
-        future.add_done_callback(lambda done: self._return(operations, done.result()))
-        self._go_on()
+        if self._lanes is None:
+            self._settle(operations, self._units.serve(operations))
+        else:
+            self._lanes.run(self._units.serve, operations, self._come_back)
+            self._go_on()
 
-    def _return(self, operations: list[Operation], stirred: set[str]) -> None:
-        """A unit has come back from its thread."""
-        self._at_work -= 1
-        self._settle(operations, stirred)
+    def _come_back(self, operations: list[Operation], stirred: set[str]) -> None:
+        """From a thread, perhaps too late for some."""
+        awaited = [operation for operation in operations if not operation.given_up]
+        if len(awaited) < len(operations):
+            self._release_late(operations)
+        self._settle(awaited, stirred)
+
+    def _release_late(self, operations: list[Operation]) -> None:
+        """What was claimed for callers who have been told that the store does not answer."""
+        receipts = [
+            Receipt(message.id, message.claim, message.queue)
+            for operation in operations
+            if operation.given_up and isinstance(operation, Claim) and isinstance(operation.result, list)
+            for message in operation.result
+        ]
+        if receipts and Feature.RECEIPTS in self._store.features:
+            self.work(lambda unit, now: unit.release(receipts, now), patient=True)
 
     def _add_waiting_claims(self, operations: list[Operation]) -> None:
         """A message never serves more than one claim, so as many may try as there are messages."""
         if self._waiters:
             for send in [operation for operation in operations if isinstance(operation, Send)]:
-                operations += self._waiters.take(send.queue, len(send.drafts))
+                for claim in self._waiters.take(send.queue, len(send.drafts)):
+                    claim.since = send.since
+                    operations.append(claim)
             # Whoever has waited goes before whoever has just come.
             operations.sort(key=lambda operation: not (isinstance(operation, Claim) and operation.has_waited))
-
-    def _serve_together(self, operations: list[Operation]) -> set[str]:
-        """Serve all in one unit; where that fails, each in one of its own, so that a request fails alone.
-
-        Returns the queues in which messages have become ready by other means than a send.
-        """
-        again: list[list[Operation]] = []
-        try:
-            return self._serve(operations)
-        except StoreBusy as error:
-            self._fail(operations, error)
-            # Whoever only wants to look need not wait until the other process has written.
-            looking = [operation for operation in operations if not operation.writes]
-            if 0 < len(looking) < len(operations):
-                again = [looking]
-        except StoreUnavailable as error:
-            self._fail(operations, error)
-        except Exception as error:
-            if len(operations) == 1:
-                self._fail(operations, error)
-            else:
-                again = [[operation] for operation in operations]
-        # Not in a handler: there, an error would remember the one before it, and all of its frames.
-        for group in again:
-            for operation in group:
-                operation.result = UNSERVED
-        return set().union(*map(self._serve_together, again))
-
-    def _serve(self, operations: list[Operation]) -> set[str]:
-        if not self._store.has_room():
-            full = StoreFull("the device of the store is nearly full; claims and acks go on")
-            self._fail([operation for operation in operations if isinstance(operation, Send)], full)
-            operations = [operation for operation in operations if operation.result is UNSERVED]
-        writes = any(operation.writes for operation in operations)
-        with self._store.unit(writes) as unit:
-            serve(unit, operations, self._now())
-        return unit.stirred
-
-    def _now(self) -> int:
-        """The time that all servers on this store agree on. Should our clock be set between two readings of it, a
-        message would look as much older as it was set forward: then we read again."""
-        for _ in range(_READINGS):
-            own = self._clock()
-            now = own + self._store.ahead_ms
-            if 0 <= self._clock() - own < _JUMP_MS:
-                break
-        return now
-
-    @staticmethod
-    def _fail(operations: list[Operation], error: Exception) -> None:
-        if not isinstance(error, PenstockError):
-            log.error("an operation failed", exc_info=error)
-        for operation in operations:
-            operation.fail(error)
 
     def _settle(self, operations: list[Operation], stirred: set[str]) -> None:
         again: list[Operation] = []
@@ -224,6 +201,8 @@ class Broker:
                 if isinstance(operation, Steps):
                     operation.advance()
                 operation.busy_since = 0.0
+                if self._lanes is not None:
+                    operation.since = self._loop.time()
                 again.append(operation)
             elif result.__class__ is StoreBusy and self._is_patient(operation):
                 busy = True
@@ -235,16 +214,16 @@ class Broker:
                 operation.has_waited = True
             else:
                 self._tell(operation)
-        if self._waiters:
-            self._waiters.put_first(woken_in_vain)
-            self._wake_when_run_out(operations)
-        for queue in stirred:
-            again += self._waiters.take(queue)
         self._arrived[:0] = again
         self._go_on(busy)
+        if self._waiters:
+            self._waiters.put_first(woken_in_vain)
+            self._pass_on(operations, {claim.queue for claim in woken_in_vain})
+            for queue in stirred:
+                self._look(queue)
 
     def _go_on(self, busy: bool = False) -> None:
-        if self._arrived and not self._scheduled and self._at_work < self._store.lanes:
+        if self._arrived and not self._scheduled and self._is_free():
             self._scheduled = True
             if busy:
                 self._loop.call_later(_BUSY_RETRY_S, self._commit)
@@ -276,14 +255,15 @@ class Broker:
             return False
         if self._stopping or operation.wait_until <= self._loop.time() or len(self._waiters) >= limits.WAITERS:
             return False
-        operation.last_seen, operation.result = operation.result, UNSERVED
-        operation.busy_since = 0.0
         self._waiters.add(operation)
+        operation.result = UNSERVED
+        operation.busy_since = 0.0
+        operation.lookers = 0
         if operation.timer is None:
             operation.timer = self._loop.call_at(operation.wait_until, self._give_up, operation)
             operation.on_cancel = lambda: self._call_off(operation)
         if operation.due is not None and not unreachable:
-            self._wake_when_due(operation.queue, operation.due)
+            self._alarms.set(operation.queue, operation.due)
         if self._watch_timer is None:
             self._looked_at = self._loop.time()
             self._watch_timer = self._loop.call_later(_CHANGED_ELSEWHERE_S, self._watch)
@@ -291,8 +271,11 @@ class Broker:
 
     def _give_up(self, claim: Claim) -> None:
         claim.wait_until = 0.0  # it may be on its way to the store, and must not wait again
+        seen = self._waiters.last_seen(claim.queue)
+        if self._lanes is not None and self._lanes.hangs:
+            seen = self._lanes.no_answer()
         if self._waiters.remove(claim):
-            claim.result = claim.last_seen
+            claim.result = seen
             self._tell(claim)
 
     def _call_off(self, claim: Claim) -> bool:
@@ -302,34 +285,32 @@ class Broker:
             claim.timer.cancel()
         return self._waiters.remove(claim)
 
-    def _wake_when_run_out(self, operations: Sequence[Operation]) -> None:
-        """Should a claim just made run out, its messages are for those who still wait then."""
+    def _pass_on(self, operations: Sequence[Operation], in_vain: Set[str]) -> None:
+        """Should a claim just made run out, its messages are for those who still wait then. Where nobody has looked in
+        vain, there may be more messages: the next ones look."""
+        lookers: dict[str, int] = {}
         for operation in operations:
+            if not isinstance(operation, Claim) or not self._waiters.has(operation.queue):
+                continue
             result = operation.result
-            if (
-                isinstance(operation, Claim)
-                and isinstance(result, list)
-                and result
-                and self._waiters.has(operation.queue)
-            ):
-                self._wake_when_due(operation.queue, result[0].ready_at)
+            if isinstance(result, list) and result:
+                self._alarms.set(operation.queue, result[0].ready_at)
+            if operation.lookers and result and result is not UNSERVED and operation.queue not in in_vain:
+                lookers[operation.queue] = operation.lookers * _MORE_LOOKERS
+        for queue, count in lookers.items():
+            self._look(queue, count)
 
-    def _wake_when_due(self, queue: str, due: int) -> None:
-        known = self._due_timers.get(queue)
-        if known is not None:
-            if known[0] <= due:
-                return
-            known[1].cancel()
-        delay_s = min(max(0, due - self._now()) / 1000, _DUE_TIMER_S)
-        self._due_timers[queue] = (due, self._loop.call_later(delay_s, self._come_due, queue))
-
-    def _come_due(self, queue: str) -> None:
-        del self._due_timers[queue]
-        self._wake(queue)
-
-    def _wake(self, queue: str) -> None:
-        for claim in self._waiters.take(queue):
-            self._submit(claim)
+    def _look(self, queue: str, count: int = 1) -> None:
+        """Let the first who wait for a queue look for a message. That all of them looked, however many they are, would
+        keep the store busy whenever there is nothing for them."""
+        lookers = self._waiters.take(queue, count)
+        for claim in lookers:
+            claim.lookers = count
+            if self._lanes is not None:
+                self._lanes.admit(claim)
+        # Whoever has waited goes before whoever has just come.
+        self._arrived[:0] = lookers
+        self._go_on()
 
     def _watch(self) -> None:
         """Other processes on the same store do not tell us; while somebody waits, we look."""
@@ -337,7 +318,7 @@ class Broker:
         if not self._waiters:
             return
         # An embedded store is used from one thread at a time; what it does not tell now, it tells next time.
-        if self._at_work < self._store.lanes:
+        if self._is_free():
             changed = self._store.changed_elsewhere()
             if not self._store.inline and self._loop.time() - self._looked_at >= _LOOK_ANYWAY_S:
                 self._looked_at = self._loop.time()
@@ -345,35 +326,25 @@ class Broker:
             if changed:
                 for queue in self._waiters.queues():
                     if queue in changed:
-                        self._wake(queue)
+                        self._look(queue)
         self._watch_timer = self._loop.call_later(_CHANGED_ELSEWHERE_S, self._watch)
 
     # Housekeeping
 
     def start(self) -> None:
         self._moves.resume()
-        self._sweep_timer = self._loop.call_later(_SWEEP_S, self._sweep)
-
-    def _sweep(self) -> None:
-        def step(unit: Unit, now: int) -> int:
-            return unit.sweep(now, limits.STEP_ROWS, now - self._ledger_retention_ms)
-
-        def swept(_freed: int) -> None:
-            if not self._stopping:
-                self._sweep_timer = self._loop.call_later(_SWEEP_S, self._sweep)
-
-        def failed(error: Exception) -> None:
-            if not isinstance(error, TryAgain):
-                log.error("the sweep failed: %s", error)
-            swept(0)
-
-        self._in_steps(step).listen(swept, failed)
+        self._sweeps.start()
 
     def stop(self) -> None:
         """Waiting claims end empty-handed; everything else that was accepted is still served."""
         self._stopping = True
         self._moves.stop()
-        if self._sweep_timer is not None:
-            self._sweep_timer.cancel()
+        self._sweeps.stop()
         for claim in list(self._waiters):
             self._give_up(claim)
+
+    async def finish(self, grace_s: float) -> int:
+        """After `stop`: begin no more units, and wait until none is open, but not longer than this. How many still are:
+        a store that does not answer must not keep the process from ending."""
+        self._finished = True
+        return 0 if self._lanes is None else await self._lanes.finish(grace_s)

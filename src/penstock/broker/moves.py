@@ -61,7 +61,7 @@ class Moves:
                 log.warning("unfinished moves cannot be read yet: %s", error)
             self._look_later()
 
-        self._broker.work(lambda unit, _now: unit.unfinished_moves(), writes=False).listen(resume, failed)
+        self._broker.work(lambda unit, _now: unit.unfinished_moves(), writes=False, patient=True).listen(resume, failed)
 
     def stop(self) -> None:
         self._stopping = True
@@ -90,4 +90,5 @@ class Moves:
             if not isinstance(error, MoveNotFound) and not self._stopping:
                 log.warning("the move %s goes on later: %s", move_id, error)
 
-        self._broker.work(lambda unit, now: unit.step_move(move_id, now, limits.STEP_ROWS)).listen(stepped, failed)
+        step = self._broker.work(lambda unit, now: unit.step_move(move_id, now, limits.STEP_ROWS), patient=True)
+        step.listen(stepped, failed)

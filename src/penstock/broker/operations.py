@@ -30,14 +30,30 @@ class Operation(Pending[Any]):
     `result` is filled inside the unit and told only after the unit has ended well.
     """
 
-    __slots__ = ("busy_since", "result")
+    __slots__ = ("busy_since", "given_up", "result", "since")
     writes = True
 
     def __init__(self) -> None:
         super().__init__()
         self.result: Any = UNSERVED
-        # When it first found the store locked by another process, in the event loop's time.
+        # When it first found the store locked by another process, and since when it waits for the store, in the event
+        # loop's time.
         self.busy_since = 0.0
+        self.since = 0.0
+        self.given_up = False
+
+    def is_patient(self) -> bool:
+        """Whether it waits for the store however long it takes."""
+        return False
+
+    def is_late(self, since: float) -> bool:
+        """Whether it waits since then or longer, and somebody should be told."""
+        return self.since <= since and not self.given_up and not self.is_patient()
+
+    def give_up(self, error: Exception) -> None:
+        """Tell the caller an error, although a thread may still be at work on it: nobody is told what comes of that."""
+        self.given_up = True
+        self.reject(error)
 
     def fail(self, error: Exception) -> None:
         # Its traceback knows the frames it came through, and they know the operations: a cycle, which would keep
@@ -76,10 +92,10 @@ class SendOnce(Send):
 
 
 class Claim(Operation):
-    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known;
-    `last_seen` is what it is told when its time is over: no messages, or why nobody could look."""
+    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known; `lookers`
+    is how many waiting claims look for a message together with this one, if it looks again."""
 
-    __slots__ = ("due", "has_waited", "hold_ms", "last_seen", "limit", "queue", "timer", "wait_until")
+    __slots__ = ("due", "has_waited", "hold_ms", "limit", "lookers", "queue", "timer", "wait_until")
 
     def __init__(self, queue: str, limit: int, hold_ms: int | None, wait_until: float) -> None:
         super().__init__()
@@ -88,9 +104,18 @@ class Claim(Operation):
         self.hold_ms = hold_ms
         self.wait_until = wait_until
         self.due: int | None = None
-        self.last_seen: Any = []
         self.timer: TimerHandle | None = None
         self.has_waited = False
+        self.lookers = 0
+
+    def is_patient(self) -> bool:
+        """Who waits already can wait for the store as well."""
+        return self.has_waited and self.wait_until > 0.0
+
+    def give_up(self, error: Exception) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        super().give_up(error)
 
     def tell(self) -> None:
         if self.timer is not None:
@@ -107,14 +132,19 @@ class Ack(Operation):
 
 
 class Work(Operation):
-    """Anything else: a function of the unit and the time."""
+    """Anything else: a function of the unit and the time. Housekeeping is `patient`: nobody waits for it, and begun
+    again before its end it would only keep another thread busy."""
 
-    __slots__ = ("function", "writes")
+    __slots__ = ("function", "patient", "writes")
 
-    def __init__(self, function: Callable[[Unit, int], Any], writes: bool) -> None:
+    def __init__(self, function: Callable[[Unit, int], Any], writes: bool, patient: bool = False) -> None:
         super().__init__()
         self.function = function
         self.writes = writes
+        self.patient = patient
+
+    def is_patient(self) -> bool:
+        return self.patient
 
 
 class Steps(Work):
@@ -122,8 +152,8 @@ class Steps(Work):
 
     __slots__ = ("step", "total")
 
-    def __init__(self, step: Callable[[Unit, int], int]) -> None:
-        super().__init__(step, True)
+    def __init__(self, step: Callable[[Unit, int], int], patient: bool = False) -> None:
+        super().__init__(step, True, patient)
         self.step = 0
         self.total = 0
 

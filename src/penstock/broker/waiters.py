@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from penstock.broker.operations import Claim
 
@@ -14,6 +15,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self._by_queue: dict[str, OrderedDict[Claim, None]] = {}
+        self._last_seen: dict[str, Any] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -26,8 +28,14 @@ class Waiters:
         return list(self._by_queue)
 
     def add(self, claim: Claim) -> None:
+        """It comes with what it has seen, which counts for all who wait for the queue."""
         self._by_queue.setdefault(claim.queue, OrderedDict())[claim] = None
+        self._last_seen[claim.queue] = claim.result
         self._count += 1
+
+    def last_seen(self, queue: str) -> Any:
+        """What is told to those whose time is over: no messages, or why nobody could look."""
+        return self._last_seen.get(queue, [])
 
     def put_first(self, claims: Sequence[Claim]) -> None:
         """Give claims that wait, in their order of arrival, back the place they had before they were taken."""
@@ -48,6 +56,7 @@ class Waiters:
         self._count -= 1
         if not claims:
             del self._by_queue[claim.queue]
+            del self._last_seen[claim.queue]
         return True
 
     def take(self, queue: str, count: int | None = None) -> list[Claim]:

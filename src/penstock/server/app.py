@@ -40,7 +40,7 @@ class App:
             MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons),
             config.store_connections,
         )
-        self._broker = Broker(self._store, clock, loop, config.ledger_days * _DAY_MS)
+        self._broker = Broker(self._store, clock, loop, config.ledger_days * _DAY_MS, config.store_timeout_s)
         self.faces = chosen_faces(config.faces, self._store)
         routes, errors = face_routes(self.faces, self._broker, config)
         self._keys = KeyWatch(self._store, self._broker, loop)
@@ -69,12 +69,21 @@ class App:
         self._broker.start()
         self._keys.start()
 
-    async def stop(self) -> None:
-        """Answer what was accepted, end what waits, then close the store."""
+    async def stop(self) -> int:
+        """Answer what was accepted, end what waits, then close the store.
+
+        Returns how many units of the store have not come back within the grace: then it is left open for their threads,
+        for which the process must not wait.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._config.stop_grace_s
         self._keys.stop()
         self._broker.stop()
         await self._listener.stop(self._config.stop_grace_s)
-        self._store.close()
+        left = await self._broker.finish(max(0.0, until - loop.time()))
+        if not left:
+            self._store.close()
+        return left
 
 
 def _why(error: OSError) -> str:

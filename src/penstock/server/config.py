@@ -55,6 +55,10 @@ class Config:
     store_connections: int = _setting(
         2, "Connections to a store in a database server that work at once; one more listens.", least=1, most=64
     )
+    store_timeout_s: float = _seconds(
+        10.0,
+        "Seconds that a request waits for a store in a database server, or mqcore:// one, before it is answered 503.",
+    )
     faces: str = _setting("", "APIs to serve, all the store can carry unless told.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
     allowed_hosts: str = _setting(

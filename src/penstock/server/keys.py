@@ -35,7 +35,8 @@ class KeyWatch:
             self._timer = self._loop.call_later(_LOOK_S, self.look)
 
     def look(self) -> None:
-        self._broker.work(lambda unit, _now: unit.list_keys(), writes=False).listen(self._load, self._keep)
+        asked = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False, patient=True)
+        asked.listen(self._load, self._keep)
 
     def _load(self, keys: list[Key]) -> None:
         self.keyring.load(keys)

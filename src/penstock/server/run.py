@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 
 import uvloop
@@ -27,15 +28,25 @@ def run(config: Config) -> None:
 async def _serve(config: Config) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+    app = App(config)
+    # Not before: a store that hangs when it is opened keeps the event loop from hearing of a signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    app = App(config)
     await app.start()
     log.info("Penstock %s serves %s from %s", __version__, app.url, shown(config.store))
     await stopped.wait()
     log.info("stopping")
-    await app.stop()
+    left = await app.stop()
+    if left:
+        log.warning("stopped without the store, which has not answered")
+        leave()
     log.info("stopped")
+
+
+def leave() -> None:
+    """At once: a thread that waits for a store cannot be ended, and Python would wait for it."""
+    logging.shutdown()
+    os._exit(0)
 
 
 def collect_garbage_rarely() -> None:

@@ -20,6 +20,8 @@ _LOOK_S = 0.1
 _RETRY_S = 1.0
 # Nobody waits who has not asked for so long.
 _ASKED_S = 1.0
+# A database that hangs keeps the thread, and must not keep whoever ends.
+_END_S = 1.0
 
 
 class CounterWatch:
@@ -46,7 +48,7 @@ class CounterWatch:
     def close(self) -> None:
         self._stopping.set()
         self._asked.set()
-        self._thread.join()
+        self._thread.join(_END_S)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

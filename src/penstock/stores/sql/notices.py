@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _GATHER_S = 0.01
 _RETRY_S = 1.0
 _SLEEP_MS = 30_000
+# A database that hangs keeps the thread, and must not keep whoever ends.
+_END_S = 1.0
 # PostgreSQL takes 8,000 bytes. A longer list of queues means: look everywhere.
 _PAYLOAD_BYTES = 7_900
 _ALL = ""
@@ -64,9 +66,10 @@ class NoticeWatch:
         with self._lock:
             self._stopping.set()
             self._wake()
-        self._thread.join()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
+        self._thread.join(_END_S)
+        if not self._thread.is_alive():
+            os.close(self._wake_read)
+            os.close(self._wake_write)
 
     def _wake(self) -> None:
         with suppress(BlockingIOError):

@@ -1,0 +1,114 @@
+"""The threads in which units of a store run that takes its time, and how long callers wait for them.
+
+A database may hang: it keeps its connections and does not answer. A thread that waits for it cannot be called back. But
+its callers can be told, and so can those who wait for a thread; and while every thread hangs, whoever comes is told at
+once. What such a thread does in the end, it does for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from penstock.broker.operations import Operation
+from penstock.errors import StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+# How often the clock is looked at: so many times within the timeout, and at least every so many seconds.
+_LOOKS = 10
+_LONGEST_LOOK_S = 0.5
+
+
+class _Errand:
+    """Operations that a thread has taken to the store."""
+
+    __slots__ = ("begun_at", "operations")
+
+    def __init__(self, operations: list[Operation], begun_at: float) -> None:
+        self.operations = operations
+        self.begun_at = begun_at
+
+
+class Lanes:
+    """`arrived` are the operations that wait for a lane. Times are the event loop's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int, timeout_s: float, arrived: list[Operation]) -> None:
+        self._loop = loop
+        self._count = count
+        self._timeout_s = timeout_s
+        self._look_s = min(timeout_s / _LOOKS, _LONGEST_LOOK_S)
+        self._arrived = arrived
+        self._threads = ThreadPoolExecutor(count, "penstock-lane")
+        self._errands: list[_Errand] = []
+        self._came_back = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        # Whether every lane has been at the store for longer than anybody waits.
+        self.hangs = False
+
+    def is_free(self) -> bool:
+        return len(self._errands) < self._count
+
+    def admit(self, operation: Operation) -> bool:
+        """Its time counts from now on. False where nobody is let in, and its caller has been told."""
+        operation.since = self._loop.time()
+        if self.hangs and not operation.is_patient():
+            operation.give_up(self.no_answer())
+            return False
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._look_s, self._look)
+        return True
+
+    def run(
+        self,
+        serve: Callable[[list[Operation]], set[str]],
+        operations: list[Operation],
+        served: Callable[[list[Operation], set[str]], object],
+    ) -> None:
+        """Serve operations in a thread, and then call `served`, on the event loop, with what `serve` has returned."""
+        errand = _Errand(operations, self._loop.time())
+        self._errands.append(errand)
+
+        def come_back(future: asyncio.Future[set[str]]) -> None:
+            self._errands.remove(errand)
+            self._came_back.set()
+            if self.hangs:
+                self.hangs = False
+                log.info("the store answers again")
+            served(operations, future.result())
+
+        self._loop.run_in_executor(self._threads, serve, operations).add_done_callback(come_back)
+
+    def no_answer(self) -> StoreUnavailable:
+        return StoreUnavailable(f"the store has not answered for {self._timeout_s:g} s")
+
+    def _look(self) -> None:
+        self._timer = None
+        since = self._loop.time() - self._timeout_s
+        late = [operation for operation in self._arrived if operation.is_late(since)]
+        if late:
+            self._arrived[:] = [operation for operation in self._arrived if not operation.is_late(since)]
+        late += [operation for errand in self._errands for operation in errand.operations if operation.is_late(since)]
+        overdue = [errand for errand in self._errands if errand.begun_at <= since]
+        if len(overdue) == self._count and not self.hangs:
+            self.hangs = True
+            log.warning("the store has not answered for %g s: requests are refused until it does", self._timeout_s)
+        if self._errands or self._arrived:
+            self._timer = self._loop.call_later(self._look_s, self._look)
+        for operation in late:
+            try:
+                operation.give_up(self.no_answer())
+            except Exception:
+                log.exception("whoever was told that the store does not answer has failed")
+
+    async def finish(self, grace_s: float) -> int:
+        """Wait until no thread is at the store, but not longer than this; how many still are."""
+        until = self._loop.time() + grace_s
+        while self._errands and (left_s := until - self._loop.time()) > 0:
+            self._came_back.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._came_back.wait(), left_s)
+        return len(self._errands)

@@ -1,0 +1,218 @@
+"""A store that does not answer: callers are told in time, and nothing comes of it twice."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.errors import StoreUnavailable
+from penstock.pending import Pending
+from penstock.stores import Unit
+from tests.broker.conftest import STORES, Bench, bodies, result, results
+from tests.broker.stores import RecordedStore, UnitRecord
+
+pytestmark = pytest.mark.asyncio(loop_factories=["shifted"])
+
+# So long that no machine is too slow for it; the loop's clock is set forward.
+TIMEOUT_S = 300.0
+LONG_MS = 100 * 300_000
+
+
+class Hanging:
+    """A store whose units hang in their beginning, from `hang` until `go_on`."""
+
+    def __init__(self, store: RecordedStore) -> None:
+        self.store = store
+        self.entered = threading.Event()
+        self._may_go_on = threading.Event()
+
+    def hang(self) -> None:
+        self.entered.clear()
+        self._may_go_on.clear()
+        self.store.on_begin = self._wait
+
+    def _wait(self, _unit: UnitRecord) -> None:
+        self.entered.set()
+        assert self._may_go_on.wait(60)
+
+    def go_on(self) -> None:
+        self.store.on_begin = lambda _unit: None
+        self._may_go_on.set()
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[RecordedStore]:
+    recorded = RecordedStore(STORES["sqlite"](tmp_path), inline=False)
+    yield recorded
+    recorded.close()
+    assert recorded.overlaps == 0
+
+
+@pytest.fixture
+async def bench(store: RecordedStore) -> Bench:
+    return await Bench(store, timeout_s=TIMEOUT_S).create("q")
+
+
+@pytest.fixture
+def hanging(store: RecordedStore) -> Iterator[Hanging]:
+    hanging = Hanging(store)
+    yield hanging
+    hanging.go_on()
+
+
+async def entered(bench: Bench, hanging: Hanging) -> None:
+    await bench.loop.run_in_executor(None, hanging.entered.wait, 60)
+
+
+async def time_passes(bench: Bench, hanging: Hanging) -> None:
+    """Until whoever comes is told at once."""
+    await bench.loop.run_in_executor(None, hanging.entered.wait, 60)
+    while not told(bench.broker.work(lambda _unit, _now: None)):
+        bench.loop.ahead_s += TIMEOUT_S / 2
+        await asyncio.sleep(0.01)
+
+
+async def back(bench: Bench) -> None:
+    """Until the store serves again."""
+    while isinstance((await results(bench.broker.work(lambda _unit, _now: None)))[0], StoreUnavailable):
+        await asyncio.sleep(0.01)
+
+
+def told(pending: Pending) -> list[object]:
+    """What a caller is told, each time it is."""
+    words: list[object] = []
+    pending.listen(words.append, words.append)
+    return words
+
+
+async def test_callers_are_told_in_time_and_once(bench: Bench, hanging: Hanging) -> None:
+    hanging.hang()
+    sent = told(bench.send(b"at the store"))
+    await entered(bench, hanging)
+    queued = told(bench.send(b"waits for a lane"))
+    looking = told(bench.broker.work(lambda unit, _now: unit.list_queues(0, 1), writes=False))
+    await time_passes(bench, hanging)
+    hanging.go_on()
+    await back(bench)
+    for words in (sent, queued, looking):
+        assert [type(error) for error in words] == [StoreUnavailable]
+    # What was on its way has happened; what was not, has not.
+    assert await bench.seen() == [b"at the store"]
+
+
+async def test_while_it_hangs_nothing_is_gathered(
+    bench: Bench, hanging: Hanging, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "penstock")
+    hanging.hang()
+    first = told(bench.send(b"1"))
+    await time_passes(bench, hanging)
+    bench.forget()
+    refused = [told(bench.send(b"%d" % number)) for number in range(100)]
+    assert all(refused)
+    assert bench.store.units == []
+    hanging.go_on()
+    await back(bench)
+    assert b"99" not in await bench.seen()
+    assert first
+    said = [record.message for record in caplog.records if record.name.startswith("penstock.broker")]
+    assert [word.partition(" for ")[0] for word in said] == ["the store has not answered", "the store answers again"]
+
+
+async def test_what_was_claimed_too_late_is_released(bench: Bench, hanging: Hanging) -> None:
+    await bench.fill(b"1", b"2")
+    hanging.hang()
+    late = told(bench.broker.claim("q", 2, 600_000))
+    await time_passes(bench, hanging)
+    assert [type(error) for error in late] == [StoreUnavailable]
+    hanging.go_on()
+    await back(bench)
+    assert bodies(await result(bench.broker.claim("q", 2, wait_ms=60_000))) == [b"1", b"2"]
+
+
+async def test_a_claim_that_waits_already_goes_on_waiting(bench: Bench, hanging: Hanging) -> None:
+    waiting = bench.waiting(wait_ms=LONG_MS)
+    await bench.turn()
+    hanging.hang()
+    late = told(bench.send(b"late"))
+    await time_passes(bench, hanging)
+    assert late
+    assert not waiting.done()
+    hanging.go_on()
+    assert bodies(await waiting) == [b"late"]
+
+
+async def test_a_claim_whose_time_is_over_while_the_store_hangs_is_told(bench: Bench, hanging: Hanging) -> None:
+    """Nobody could say that there is no message."""
+    waiting = bench.waiting(wait_ms=LONG_MS)
+    await bench.turn()
+    hanging.hang()
+    bench.broker.work(lambda _unit, _now: None)
+    await time_passes(bench, hanging)
+    assert not waiting.done()
+    bench.loop.ahead_s += LONG_MS / 1000
+    with pytest.raises(StoreUnavailable):
+        await waiting
+
+
+async def test_a_claim_whose_time_is_over_while_it_is_at_the_store_is_told(bench: Bench, hanging: Hanging) -> None:
+    waiting = bench.waiting(wait_ms=60_000)
+    await bench.turn()
+    hanging.hang()
+    bench.send(b"late")
+    await time_passes(bench, hanging)
+    await time_passes(bench, hanging)
+    with pytest.raises(StoreUnavailable):
+        await waiting
+    hanging.go_on()
+    await back(bench)
+    assert bodies(await result(bench.broker.claim("q", 1, wait_ms=60_000))) == [b"late"]
+
+
+async def test_housekeeping_waits_and_is_not_begun_again(bench: Bench, hanging: Hanging) -> None:
+    hanging.hang()
+    patient = told(bench.broker.work(lambda _unit, _now: "done", patient=True))
+    await time_passes(bench, hanging)
+    also = told(bench.broker.work(lambda _unit, _now: "done too", patient=True))
+    bench.loop.ahead_s += TIMEOUT_S
+    await asyncio.sleep(0.05)
+    assert (patient, also) == ([], [])
+    hanging.go_on()
+    await back(bench)
+    assert (patient, also) == (["done"], ["done too"])
+
+
+async def test_long_work_may_take_longer_in_all(bench: Bench) -> None:
+    """Each of its steps has its own time."""
+    steps = iter(range(10, -1, -1))
+
+    def step(_unit: Unit, _now: int) -> int:
+        bench.loop.ahead_s += TIMEOUT_S / 2
+        return next(steps)
+
+    assert await result(bench.broker.in_steps(step)) == 55
+
+
+async def test_whoever_ends_does_not_wait_for_it(bench: Bench, hanging: Hanging) -> None:
+    hanging.hang()
+    bench.send(b"x")
+    await entered(bench, hanging)
+    bench.broker.stop()
+    assert await bench.broker.finish(0.1) == 1
+    hanging.go_on()
+    assert await bench.broker.finish(60) == 0
+
+
+async def test_whoever_ends_waits_for_what_is_under_way_and_begins_nothing_more(bench: Bench, hanging: Hanging) -> None:
+    hanging.hang()
+    under_way = told(bench.send(b"under way"))
+    await entered(bench, hanging)
+    bench.send(b"not begun")
+    bench.broker.stop()
+    bench.loop.call_later(0.01, hanging.go_on)
+    assert await bench.broker.finish(60) == 0
+    assert under_way
+    assert len(bench.store.units) == 1
