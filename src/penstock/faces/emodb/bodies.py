@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import accumulate
 from typing import Final, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from penstock import limits
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
+from penstock.faces.counted import beginning, items_of
 from penstock.model import Draft, Message
 from penstock.policy import KEY_BYTES, body_hash
 
@@ -27,6 +29,7 @@ _DIGITS = 64
 _read_one = msgspec.json.Decoder(Raw).decode
 _read_list = msgspec.json.Decoder(list[Raw]).decode
 _read_lists = msgspec.json.Decoder(dict[str, list[Raw]]).decode
+_read_raw_lists = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_ids = msgspec.json.Decoder(list[str]).decode
 _read_any = msgspec.json.Decoder(float_hook=lambda text: _number(text)).decode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -39,20 +42,61 @@ def read_message(body: bytes) -> bytes:
 
 
 def read_messages(body: bytes) -> list[bytes]:
-    return _messages(_read(_read_list, body))
+    return _messages(_read(_list_reader(body), body))
 
 
 def read_messages_by_queue(body: bytes) -> dict[str, list[bytes]]:
-    by_queue = {queue: _messages(raws) for queue, raws in _read(_read_lists, body).items()}
-    _check_count(sum(map(len, by_queue.values())))
+    if not _may_be_too_many(body):
+        by_queue = {queue: _messages(raws) for queue, raws in _read(_read_lists, body).items()}
+        _check_count(sum(map(len, by_queue.values())))
+        return by_queue
+    _check_queues(body)
+    by_queue, count = {}, 0
+    for queue, raw in _read(_read_raw_lists, body).items():
+        of_one = bytes(raw)
+        by_queue[queue] = _messages(_read(_list_reader(of_one), of_one))
+        count += len(by_queue[queue])
+        _check_count(count)
     return by_queue
 
 
 def read_ids(body: bytes) -> list[str]:
-    ids = _read(_read_ids, body)
-    if len(ids) > limits.ACK_LIMIT:
+    # Before they are built: no id has a comma.
+    if body.count(b",") >= limits.ACK_LIMIT:
         raise TooLarge(f"a request names at most {limits.ACK_LIMIT} messages")
-    return ids
+    return _read(_read_ids, body)
+
+
+def _may_be_too_many(body: bytes) -> bool:
+    """Fewer commas than that, and the items of no list in it can be too many. More, and only counting tells."""
+    return body.count(b",") >= limits.SEND_LIMIT
+
+
+def _list_reader(body: bytes) -> Callable[[bytes], list[Raw]]:
+    """Of a list that may be too long, only the beginning is read."""
+    return _read_beginning if _may_be_too_many(body) else _read_list
+
+
+def _read_beginning(body: bytes) -> list[Raw]:
+    return items_of(_beginning_decoder().decode(body))
+
+
+@cache
+def _beginning_decoder() -> msgspec.json.Decoder[Struct]:
+    return msgspec.json.Decoder(beginning(Raw, limits.SEND_LIMIT))
+
+
+def _check_queues(body: bytes) -> None:
+    """Count the lists of a batch by queue, without keeping anything of them."""
+    count = 0
+
+    class Passed(Struct, array_like=True):
+        def __post_init__(self) -> None:
+            nonlocal count
+            count += 1
+            _check_count(count)
+
+    _read(msgspec.json.Decoder(dict[str, Passed]).decode, body)
 
 
 def _read(decode: Callable[[bytes], T], body: bytes) -> T:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from penstock import limits
 from penstock.edge.message import Request
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
+from penstock.faces.counted import beginning, items_of
 from penstock.faces.media import media_type
 from penstock.faces.native.arrow import is_arrow, read_columns
 from penstock.faces.native.requests import decoder, within
@@ -38,6 +39,13 @@ class SendRequest(Struct, forbid_unknown_fields=True):
 
 _read_send = decoder(SendRequest)
 _decode_lines = msgspec.json.Decoder(SendMessage).decode_lines
+_decode_line = msgspec.json.Decoder(SendMessage).decode
+
+
+@cache
+def _read_large_send() -> Callable[[bytes], Any]:
+    messages = ("messages", beginning(SendMessage, limits.SEND_LIMIT))
+    return decoder(msgspec.defstruct("LargeSendRequest", [messages], forbid_unknown_fields=True))
 
 
 def is_bulk(request: Request) -> bool:
@@ -48,7 +56,7 @@ def is_bulk(request: Request) -> bool:
 def read_drafts(request: Request) -> list[Draft]:
     if is_arrow(request):
         return _from_arrow(request.body)
-    messages = _read_lines(request.body) if _is_lines(request) else _read_send(request.body).messages
+    messages = _read_lines(request.body) if _is_lines(request) else _read_object(request.body)
     within("the number of messages", len(messages), 1, limits.SEND_LIMIT)
     return [_draft(message) for message in messages]
 
@@ -57,10 +65,22 @@ def _is_lines(request: Request) -> bool:
     return media_type(request) == LINES
 
 
+def _may_be_too_many(body: bytes) -> bool:
+    """Every message opens a brace. So do others, for instance inside a body: then only counting tells."""
+    return len(body) > limits.SEND_LIMIT and body.count(b"{") > limits.SEND_LIMIT
+
+
+def _read_object(body: bytes) -> list[SendMessage]:
+    return items_of(_read_large_send()(body).messages) if _may_be_too_many(body) else _read_send(body).messages
+
+
 def _read_lines(body: bytes) -> list[SendMessage]:
     if body.count(b"\n") > limits.SEND_LIMIT * 2:
         raise TooLarge(f"at most {limits.SEND_LIMIT} messages may come at once")
     try:
+        if _may_be_too_many(body):
+            # One by one: the decoder of all lines would also take any number of messages from one line.
+            return [_decode_line(line) for line in body.split(b"\n") if line.strip()]
         return _decode_lines(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequest(f"the lines do not parse: {error}") from error
