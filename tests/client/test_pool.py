@@ -160,7 +160,7 @@ client.create_queue("other")
 got = []
 waiting = threading.Thread(target=lambda: got.extend(client.claim("jobs", wait_ms=60_000)))
 waiting.start()
-while not any(connection.is_open for connection in client._pool._busy):
+while not any(connection.is_open for connection in list(client._pool._busy)):
     time.sleep(0.001)
 child = os.fork()
 if not child:

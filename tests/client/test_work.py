@@ -19,9 +19,11 @@ from penstock.client import (
     Discard,
     QueueNotFound,
     Retry,
+    Unavailable,
     Unreachable,
     Worked,
 )
+from penstock.client.work import Nap, Plan
 
 
 class Stop(threading.Event):
@@ -268,6 +270,7 @@ def test_a_queue_that_is_deleted_ends_the_work(other, run):
     [
         {"concurrency": 0},
         {"concurrency": 4, "limit": 3},
+        {"limit": 0},
         {"limit": 10_001},
         {"hold_ms": 99},
         {"wait_ms": -1},
@@ -278,6 +281,29 @@ def test_a_queue_that_is_deleted_ends_the_work(other, run):
 def test_options_that_make_no_sense_are_refused(client, options):
     with pytest.raises(ValueError, match=r"worker|negative"):
         client.work("jobs", print, **options)
+
+
+def test_a_server_that_asks_for_patience_gets_it():
+    nap = Nap()
+    assert 7 <= nap.after(Unavailable("busy", 7)) <= 8
+    pauses = [nap.after(Unreachable("away", sent=False)) for _ in range(20)]
+    assert pauses[0] < 0.5
+    assert 2.5 <= pauses[-1] <= 5
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "limit", "wanted"),
+    [
+        (1, 1, [1, 0]),
+        (3, 3, [3, 2, 1, 0]),
+        # Two lie ahead: more is claimed while one of them or none is left.
+        (2, 4, [4, 3, 2, 1, 0]),
+        (1, 7, [7, 6, 5, 4, 3, 0, 0, 0]),
+    ],
+)
+def test_how_much_is_claimed(concurrency, limit, wanted):
+    plan = Plan("jobs", concurrency, limit, 30_000, 0, 0, 0, 0, until_empty=False)
+    assert [plan.wanted(held) for held in range(limit + 1)] == wanted
 
 
 def test_threads_do_not_take_a_coroutine_function(server, other):

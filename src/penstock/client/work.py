@@ -17,6 +17,8 @@ log = logging.getLogger("penstock.worker")
 _MOST_HELD = 10_000
 _FIRST_NAP_S = 0.1
 _LONGEST_NAP_S = 5.0
+# What a server may ask for with Retry-After.
+_LONGEST_WISH_S = 60
 
 
 class Retry(Exception):
@@ -228,8 +230,8 @@ class Nap:
         self._next_s = _FIRST_NAP_S
 
     def after(self, error: ClientError) -> float:
-        wish = error.retry_after_s if isinstance(error, Unavailable) else 0
+        wish_s = min(error.retry_after_s, _LONGEST_WISH_S) if isinstance(error, Unavailable) else 0
         # Many workers lose the server at once; they should not all come back at once.
-        pause_s = min(max(wish, self._next_s), _LONGEST_NAP_S) * random.uniform(0.5, 1.0)  # noqa: S311
+        pause_s = wish_s + self._next_s * random.uniform(0.5, 1.0)  # noqa: S311
         self._next_s = min(2 * self._next_s, _LONGEST_NAP_S)
         return pause_s
