@@ -82,8 +82,10 @@ class DeadLetterQueueNotFound(CallerError):
 
 
 class NotPermitted(CallerError):
-    def __init__(self) -> None:
-        super().__init__("this API key does not permit it")
+    """`needed` is the rule that would permit it, or what it would be about."""
+
+    def __init__(self, needed: str) -> None:
+        super().__init__(f"this API key does not permit it: it needs {needed}")
 
 
 class MoveNotFound(CallerError):

@@ -25,6 +25,7 @@ ACTIONS = ("post", "poll", "get_status", "admin")
 # What only a rule for every queue may do.
 EVERY_QUEUE = "*"
 _PREFIX = "psk_"
+FIRST_KEY = "this is the first API key of the store: from now on every request through every API needs one"
 _GLOB = re.compile(r"[A-Za-z0-9._:@*-]{1,255}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,100}", re.ASCII)
 
@@ -58,6 +59,11 @@ def check_rules(rules: Iterable[str]) -> tuple[str, ...]:
         if _GLOB.fullmatch(parts[2]) is None:
             raise InvalidRequest(f"{rule[:80]!r}: the name is a queue name in which * stands for anything")
     return checked
+
+
+def needed_rule(action: str, queue: str) -> str:
+    """The narrowest rule that permits an action on a queue."""
+    return f"queue|{action}|{queue.removeprefix(names.DEDUP_SPACE)}"
 
 
 def permitting_rule(rules: Sequence[str], action: str, queue: str) -> str | None:
@@ -99,6 +105,8 @@ class Keyring:
 
     def __init__(self, store_secret: bytes, keys: Iterable[Key] = ()) -> None:
         self._store_secret = store_secret
+        # How often `admit` and `expel` were called: a list that was read before must not undo them.
+        self.changes = 0
         self.load(keys)
 
     def load(self, keys: Iterable[Key]) -> None:
@@ -107,7 +115,20 @@ class Keyring:
         self.asks_for_keys = bool(known)
         self._by_digest = {key.digest: key for key in known if key.revoked_at is None}
 
+    def admit(self, key: Key) -> None:
+        """A key that this process has made is in force at once."""
+        self.changes += 1
+        self.asks_for_keys = True
+        self._by_digest[key.digest] = key
+
+    def expel(self, name: str) -> None:
+        self.changes += 1
+        self._by_digest = {digest: key for digest, key in self._by_digest.items() if key.name != name}
+
+    def digest(self, secret: bytes) -> bytes:
+        return digest(self._store_secret, secret)
+
     def find(self, secret: bytes) -> Key | None:
-        presented = digest(self._store_secret, secret)
+        presented = self.digest(secret)
         key = self._by_digest.get(presented)
         return key if key is not None and hmac.compare_digest(key.digest, presented) else None

@@ -280,7 +280,7 @@ async def test_no_continue_when_the_answer_is_no(edge, path: str, size: int, exp
 async def test_a_guard_is_asked_before_the_body_is_read(edge):
     asked = []
 
-    def guard(request, route):
+    def guard(request, route, client):
         asked.append((request.path, request.params, route.permission, request.body))
         return None if b"authorization" in request.headers else Response(401)
 
@@ -297,8 +297,19 @@ async def test_a_guard_is_asked_before_the_body_is_read(edge):
     assert len(asked) == 3
 
 
+async def test_a_guard_may_ask_for_the_address_of_the_client(edge):
+    asked = []
+
+    def guard(request, route, client):
+        asked.append(client.address())
+
+    client = await (await edge.start(guard=guard)).connect()
+    assert (await client.ask(edge.post("/echo", b"abc"))).status == 200
+    assert asked == ["127.0.0.1"]
+
+
 async def test_a_failing_guard_lets_nobody_in(edge):
-    def guard(request, route):
+    def guard(request, route, client):
         raise RuntimeError("on purpose")
 
     client = await (await edge.start(guard=guard)).connect()

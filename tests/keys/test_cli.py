@@ -221,3 +221,29 @@ def test_a_store_that_is_named_wins_over_the_environment(tmp_path: Path) -> None
     assert made.exit_code == 0, made.output
     both = key("list", "--store", store, "--url", "http://127.0.0.1:1")
     assert (both.exit_code, "give only one of them" in both.stderr) == (2, True)
+
+
+def test_the_first_key_warns_that_everybody_needs_one(run) -> None:
+    first = run("create", "--name", "one", "--allow", "queue|*|*")
+    assert "from now on every request through every API needs one" in first.stderr
+    assert "from now on" not in run("create", "--name", "two", "--allow", "queue|*|*").stderr
+
+
+def test_so_does_the_first_through_a_server(server: ThreadServer) -> None:
+    def create(name: str, **environ: str) -> Result:
+        words = ("key", "create", "--name", name, "--allow", "queue|*|*", "--url", server.url)
+        return CliRunner(env=environ).invoke(main, words)
+
+    first = create("one")
+    assert "from now on every request through every API needs one" in first.stderr
+    assert "from now on" not in create("two", PENSTOCK_API_KEY=first.stdout.strip()).stderr
+
+
+@pytest.mark.parametrize("environ", [{}, {"PENSTOCK_API_KEY": "psk_wrong"}])
+def test_where_a_key_is_taken_from_is_said_when_it_is_needed(key_store: KeyStore, keyed, environ) -> None:
+    key_store.create("k", "queue|*|*")
+    url = keyed().url
+    for words in (("queue", "list"), ("send", "q", "x"), ("key", "list")):
+        result = CliRunner(env=environ).invoke(main, (*words, "--url", url))
+        assert result.exit_code == 3
+        assert result.stderr.endswith("; it is taken from --api-key or PENSTOCK_API_KEY\n")

@@ -13,6 +13,17 @@ from penstock.keys import Keyring
 from penstock.model import Key
 
 
+class Somebody:
+    """At the other end of the connection."""
+
+    @staticmethod
+    def address() -> str:
+        return "192.0.2.7"
+
+
+SOMEBODY = Somebody()
+
+
 class Clock:
     now = 1_000.0
 
@@ -61,13 +72,13 @@ def test_where_a_key_comes_from(headers: dict[bytes, bytes], secret: bytes | Non
 
 def test_without_keys_everybody_may_do_everything() -> None:
     asked = request()
-    assert Guard(ring())(asked, route(POST)) is None
+    assert Guard(ring())(asked, route(POST), SOMEBODY) is None
     assert permits(asked, "admin", "*")
 
 
 def test_a_route_that_asks_nothing_is_shut_for_everybody() -> None:
     for keyring in (ring(), ring(all="queue|*|*")):
-        refused = Guard(keyring)(request("all"), route(None))
+        refused = Guard(keyring)(request("all"), route(None), SOMEBODY)
         assert refused is not None
         assert refused.status == 403
 
@@ -77,7 +88,7 @@ def test_a_request_no_guard_has_seen_permits_nothing() -> None:
 
 
 def test_a_public_route_needs_no_key() -> None:
-    assert Guard(ring(k="queue|post|q"))(request(), route(PUBLIC)) is None
+    assert Guard(ring(k="queue|post|q"))(request(), route(PUBLIC), SOMEBODY) is None
 
 
 @pytest.mark.parametrize(
@@ -93,21 +104,21 @@ def test_a_public_route_needs_no_key() -> None:
     ],
 )
 def test_who_may_pass(secret: str | None, queue: str, answer: str | None) -> None:
-    refused = Guard(ring(k="queue|post|q", all="queue|*|*"))(request(secret, queue), route(POST))
+    refused = Guard(ring(k="queue|post|q", all="queue|*|*"))(request(secret, queue), route(POST), SOMEBODY)
     assert (refused and refused.body.decode()) == answer
 
 
 def test_only_a_rule_for_all_queues_permits_what_concerns_all() -> None:
     every = route(Permission("admin", Scope.EVERY_QUEUE, in_words))
     guard = Guard(ring(some="queue|admin|q*", other="queue|post|*", all="queue|admin|*"))
-    assert guard(request("some"), every).body == b"NOT_PERMITTED"
-    assert guard(request("other"), every).body == b"NOT_PERMITTED"
-    assert guard(request("all"), every) is None
+    assert guard(request("some"), every, SOMEBODY).body == b"NOT_PERMITTED"
+    assert guard(request("other"), every, SOMEBODY).body == b"NOT_PERMITTED"
+    assert guard(request("all"), every, SOMEBODY) is None
 
 
 def test_a_route_that_asks_itself_gets_a_caller_to_ask() -> None:
     asked = request("k")
-    assert Guard(ring(k="queue|post|a*"))(asked, route(Permission("post", Scope.ASKS_ITSELF))) is None
+    assert Guard(ring(k="queue|post|a*"))(asked, route(Permission("post", Scope.ASKS_ITSELF)), SOMEBODY) is None
     assert [permits(asked, "post", queue) for queue in ("a", "ab", "b", "dedupq/a", "*")] == [
         True,
         True,
@@ -126,7 +137,7 @@ class TestWrongKeys:
 
     @staticmethod
     def wrong(guard: Guard) -> int:
-        refused = guard(request("wrong"), route(Permission("post")))
+        refused = guard(request("wrong"), route(Permission("post")), SOMEBODY)
         assert refused is not None
         if refused.status == 429:
             assert (b"Retry-After", b"1") in refused.headers
@@ -145,9 +156,9 @@ class TestWrongKeys:
         while self.wrong(guard) != 429:
             pass
         for _ in range(500):
-            assert guard(request("k"), route(POST)) is None
-            assert guard(request(), route(POST)).body == b"NO_KEY"
-            assert guard(request("wrong"), route(PUBLIC)) is None
+            assert guard(request("k"), route(POST), SOMEBODY) is None
+            assert guard(request(), route(POST), SOMEBODY).body == b"NO_KEY"
+            assert guard(request("wrong"), route(PUBLIC), SOMEBODY) is None
         assert self.wrong(guard) == 429
 
     def test_a_clock_that_stands_still_gives_no_patience(self) -> None:

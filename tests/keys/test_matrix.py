@@ -135,6 +135,11 @@ def name_of(route: Route) -> str:
     return f"{route.method} {route.pattern}"
 
 
+def routes_without_keys() -> list[tuple[str, Route]]:
+    """In an order in which the first key, which shuts all others, is made last."""
+    return sorted(routes(), key=lambda found: name_of(found[1]) == "POST /v1/keys")
+
+
 def test_every_route_asks_something_and_stands_in_the_table() -> None:
     for _, route in routes():
         assert isinstance(route.permission, Permission), f"{name_of(route)} has no permission"
@@ -355,7 +360,7 @@ def test_without_any_key_every_route_is_open(tmp_path: Path) -> None:
     server = ThreadServer(f"sqlite:///{tmp_path}/open.db")
     try:
         with server.talk() as talk:
-            for _, route in routes():
+            for _, route in routes_without_keys():
                 request = asked(route, "own-q", Prepared("0" * 36))
                 assert send(talk, request, None).status not in (401, 403), name_of(route)
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.edge.message import Request, Response
-from penstock.edge.router import Route
+from penstock.edge.router import Client, Route
 from penstock.faces.guard import Guard
 from tests.chromium import Chromium, Page
 from tests.servers import ThreadServer
@@ -73,6 +73,7 @@ class _Blank(BaseHTTPRequestHandler):
 def elsewhere() -> Iterator[int]:
     """The port of a web server with a blank page at every address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Blank)
+    server.handle_error = lambda *_args: None  # a browser that hangs up is none
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server.server_port
@@ -113,8 +114,8 @@ class Seen:
         self._any = threading.Event()
         judge = Guard.__call__
 
-        def judged(guard: Guard, request: Request, route: Route, *more: object) -> Response | None:
-            refused = judge(guard, request, route, *more)
+        def judged(guard: Guard, request: Request, route: Route, client: Client) -> Response | None:
+            refused = judge(guard, request, route, client)
             self.requests.append((request.method, request.path, refused and refused.status))
             self._any.set()
             return refused

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence, Set
+from functools import cached_property
 from typing import TypeVar
 
 from penstock import limits
@@ -30,6 +31,7 @@ from penstock.broker.units import Units
 from penstock.broker.waiters import Waiters
 from penstock.clock import Clock
 from penstock.errors import StoreBusy, StoreUnavailable
+from penstock.keys import Keyring
 from penstock.model import Draft, Message, Move, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import EVERYWHERE, Feature, Store, Unit
@@ -71,10 +73,10 @@ class Broker:
         self._stopping = False
         self._finished = False
 
-    @property
-    def store_secret(self) -> bytes:
-        """What API keys are hashed with."""
-        return self._store.secret
+    @cached_property
+    def keyring(self) -> Keyring:
+        """The API keys of the store, as far as this process knows them."""
+        return Keyring(self._store.secret)
 
     # Verbs
 

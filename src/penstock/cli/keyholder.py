@@ -60,7 +60,10 @@ class ServerKeys:
         self._url, self._api_key = url, api_key
 
     def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
-        return self._ask(lambda client: client.create_key(name, rules)), ""
+        from penstock.keys import FIRST_KEY
+
+        first = not self.list()
+        return self._ask(lambda client: client.create_key(name, rules)), FIRST_KEY if first else ""
 
     def list(self) -> Sequence[ListedKey]:
         return self._ask(lambda client: client.keys())
@@ -99,11 +102,14 @@ class StoreKeys:
         secret = keys.mint()
         made = not store_exists(self._url)
 
-        def create(unit: Unit, store_secret: bytes) -> None:
+        def create(unit: Unit, store_secret: bytes) -> bool:
+            first = not unit.list_keys()
             unit.create_key(Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
+            return first
 
-        self._work(create)
-        return secret, f"there was no store at {self._place()}: it was made, with this key" if made else ""
+        first = self._work(create)
+        more = [f"there was no store at {self._place()}: it was made, with this key"] if made else []
+        return secret, "; ".join([*more, *([keys.FIRST_KEY] if first else [])])
 
     def list(self) -> Sequence[ListedKey]:
         return self._work_on_existing(lambda unit, _secret: unit.list_keys(), write=False)

@@ -19,6 +19,7 @@ WRONG_USAGE = 2
 REFUSED = 3
 SERVER_FAILED = 4
 _INTERRUPTED = 130
+_NO_GOOD_KEY = 401  # as a server puts it
 
 
 class Guarded(click.Command):
@@ -70,6 +71,8 @@ def _line(error: Exception) -> str:
         return error.format_message()
     # A store that this very program could not open stays as it is until somebody acts; a server that says when to
     # come back means it.
+    if getattr(error, "status", None) == _NO_GOOD_KEY:
+        return f"{error}; it is taken from --api-key or PENSTOCK_API_KEY"
     retry_after_s = None if isinstance(error, StoreUnavailable) else getattr(error, "retry_after_s", None)
     return str(error) if retry_after_s is None else f"{error}; try again in {retry_after_s} s"
 

@@ -108,6 +108,12 @@ class Connection(Answerer, asyncio.Protocol):
         else:
             self._advance()
 
+    # Called by a guard that wants to know.
+
+    def address(self) -> str:
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return str(name[0]) if isinstance(name, tuple) else "an unknown address"
+
     # Called by the sweep.
 
     def expire(self) -> None:

@@ -115,6 +115,9 @@ class Judge:
 
     # What Connection makes of it.
 
+    def address(self) -> str:
+        raise NotImplementedError
+
     def _owe_continue(self) -> None:
         raise NotImplementedError
 
@@ -167,7 +170,7 @@ class Judge:
 
     def _ask_guard(self, guard: Guard, request: Request, route: Route) -> bool:
         try:
-            verdict = guard(request, route)
+            verdict = guard(request, route, self)
         except Exception as error:
             self._handler = _raising(error)
             return True

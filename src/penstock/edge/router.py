@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from penstock.edge.message import Handler, Request, Response
@@ -52,7 +52,16 @@ class Route:
 
 # Method, path and query of a target, the route it leads to and the parameters found on the way.
 Target: TypeAlias = tuple[str, str, str, Route, tuple[str, ...]]
-Guard: TypeAlias = Callable[[Request, Route], Response | None]
+
+
+class Client(Protocol):
+    """Whoever is at the other end of a connection."""
+
+    def address(self) -> str:
+        """As far as the network tells; behind a proxy, the proxy's."""
+
+
+Guard: TypeAlias = Callable[[Request, Route, Client], Response | None]
 
 
 def _explain(status: int, reason: str, *headers: tuple[bytes, bytes]) -> Response:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from penstock.edge.message import Request, Response
-from penstock.edge.router import Route
+from penstock.edge.router import Client, Route
+from penstock.errors import NotPermitted
 from penstock.faces.answers import json_response
 from penstock.faces.origin import Origins
 from penstock.faces.permission import Permission, Refusal, Scope
-from penstock.keys import EVERY_QUEUE, Keyring, permitting_rule
+from penstock.keys import EVERY_QUEUE, Keyring, needed_rule, permitting_rule
 from penstock.model import Key
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ class Guard:
         self._patience = _BURST
         self._patience_at = monotonic()
 
-    def __call__(self, request: Request, route: Route) -> Response | None:
+    def __call__(self, request: Request, route: Route, client: Client) -> Response | None:
         """None lets the request pass, with its caller noted."""
         permission = route.permission
         if not isinstance(permission, Permission):
@@ -73,7 +74,7 @@ class Guard:
             return permission.manner(Refusal.NO_KEY, "an API key is needed")
         key = self._keyring.find(secret)
         if key is None:
-            return self._refuse_unknown(permission)
+            return self._refuse_unknown(permission, client)
         caller = KeyHolder(key)
         request.caller = caller
         if permission.scope is Scope.ASKS_ITSELF:
@@ -82,7 +83,7 @@ class Guard:
         # A queue called * cannot exist; asking for it must not be taken for a rule about all.
         if caller.may(permission.action, queue) and (queue != EVERY_QUEUE or permission.scope is Scope.EVERY_QUEUE):
             return None
-        return permission.manner(Refusal.NOT_PERMITTED, "this API key does not permit it")
+        return permission.manner(Refusal.NOT_PERMITTED, str(NotPermitted(needed_rule(permission.action, queue))))
 
     def _admit_everyone(self, request: Request, route: Route, permission: Permission) -> Response | None:
         """Everyone but web pages of other origins. Where keys are asked for, no browser adds one by itself, so that a
@@ -94,7 +95,7 @@ class Guard:
         request.caller = _EVERYONE
         return None
 
-    def _refuse_unknown(self, permission: Permission) -> Response:
+    def _refuse_unknown(self, permission: Permission, client: Client) -> Response:
         """A bucket of patience for all callers together: guessing is hopeless anyway, but should not be cheap."""
         now = self._monotonic()
         self._patience = min(_BURST, self._patience + (now - self._patience_at) * _PER_SECOND)
@@ -102,7 +103,7 @@ class Guard:
         if self._patience < 1:
             return _SLOW_DOWN
         self._patience -= 1
-        log.info("a request came with an unknown or revoked API key")
+        log.warning("%s sent an unknown or revoked API key", client.address())
         return permission.manner(Refusal.UNKNOWN_KEY, "this API key is not known")
 
 

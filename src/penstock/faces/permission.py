@@ -11,6 +11,7 @@ from msgspec import Struct
 from penstock.edge.message import Request, Response
 from penstock.errors import NotPermitted
 from penstock.faces.answers import json_response
+from penstock.keys import needed_rule
 from penstock.model import Settings
 
 
@@ -59,7 +60,7 @@ PUBLIC = Permission("", Scope.ANYBODY)
 def check_dead_letters(request: Request, settings: Settings) -> None:
     """Dead letters are sent: a queue may only be given a dead-letter queue that its caller may send to."""
     if settings.redrive is not None and not permits(request, "post", settings.redrive.dead_letter_queue):
-        raise NotPermitted
+        raise NotPermitted(needed_rule("post", settings.redrive.dead_letter_queue))
 
 
 def permits(request: Request, action: str, queue: str) -> bool:

@@ -1,7 +1,7 @@
 """The keys of the store, as a running server knows them.
 
-Keys are made and revoked by another process, or by another server on the same store: what it did is noticed within a
-second. Requests are checked against memory, so a check never waits for the store.
+What this server does to keys is in force at once. What another process does, or another server on the same store, is
+noticed within a second. Requests are checked against memory, so a check never waits for the store.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import logging
 
 from penstock.broker import Broker
-from penstock.keys import Keyring
 from penstock.model import Key
 from penstock.stores.protocol import Feature, Store
 
@@ -25,7 +24,7 @@ class KeyWatch:
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
         self._can_change = Feature.KEYS in store.features
-        self.keyring = Keyring(store.secret)
+        self.keyring = broker.keyring
         if self._can_change:
             with store.unit(write=False) as unit:
                 self.keyring.load(unit.list_keys())
@@ -35,12 +34,16 @@ class KeyWatch:
             self._timer = self._loop.call_later(_LOOK_S, self.look)
 
     def look(self) -> None:
-        asked = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False, patient=True)
-        asked.listen(self._load, self._keep)
+        changes = self.keyring.changes
 
-    def _load(self, keys: list[Key]) -> None:
-        self.keyring.load(keys)
-        self.start()
+        def load(keys: list[Key]) -> None:
+            # What was read before this server made or revoked a key is old already.
+            if changes == self.keyring.changes:
+                self.keyring.load(keys)
+            self.start()
+
+        asked = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False, patient=True)
+        asked.listen(load, self._keep)
 
     def _keep(self, error: Exception) -> None:
         """What was known stays known while the store does not answer."""

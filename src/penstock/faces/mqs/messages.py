@@ -126,7 +126,8 @@ class _Messages:
         def ack(unit: Unit, now: int) -> list[bool]:
             [queue] = unit.locate(receipts)
             if queue is not None and not permits(request, "poll", queue):
-                raise NotPermitted
+                # Which queue that is, is not told to those who may not look into it.
+                raise NotPermitted("poll on the queue of this message")
             return unit.ack(receipts, now)
 
         return self._broker.work(ack).then(_acked, error_response)

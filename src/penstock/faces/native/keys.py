@@ -51,19 +51,31 @@ class _Keys:
         asked = _read_create(request.body)
         name, rules = keys.check_name(asked.name), keys.check_rules(asked.rules)
         secret = keys.mint()
-        digest = keys.digest(self._broker.store_secret, secret.encode())
+        keyring = self._broker.keyring
+        digest = keyring.digest(secret.encode())
 
-        def create(unit: Unit, now: int) -> Key:
-            key = Key(name, digest, rules, now)
+        def create(unit: Unit, now: int) -> tuple[Key, bool]:
+            key, first = Key(name, digest, rules, now), not unit.list_keys()
             unit.create_key(key)
-            return key
+            return key, first
 
-        return self._broker.work(create).then(lambda key: json_response(201, {**_shown(key), "secret": secret}))
+        def created(made: tuple[Key, bool]) -> Response:
+            key, first = made
+            # Before the answer: whoever reads it may rely on it.
+            keyring.admit(key)
+            warning = {"warning": keys.FIRST_KEY} if first else {}
+            return json_response(201, {**_shown(key), "secret": secret, **warning})
+
+        return self._broker.work(create).then(created)
 
     def revoke(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        revoked = self._broker.work(lambda unit, now: unit.revoke_key(name, now))
-        return revoked.then(lambda _none: json_response(200, {"revoked": name}))
+
+        def revoked(_none: None) -> Response:
+            self._broker.keyring.expel(name)
+            return json_response(200, {"revoked": name})
+
+        return self._broker.work(lambda unit, now: unit.revoke_key(name, now)).then(revoked)
 
 
 def _shown(key: Key) -> dict[str, object]:

@@ -46,7 +46,14 @@ SCHEMAS: Mapping[str, Part] = {
         },
     ),
     "Key": record(_KEY),
-    "NewKey": record({**_KEY, "secret": text("shown this once and kept nowhere")}),
+    "NewKey": record(
+        {
+            **_KEY,
+            "secret": text("shown this once and kept nowhere"),
+            "warning": text("with the first key alone: everybody needs one from now on"),
+        },
+        "warning",
+    ),
 }
 
 _RULES = ["queue|post|orders-*"]
@@ -65,8 +72,8 @@ OPERATIONS: Mapping[str, Operation] = {
         id="createKey",
         tag=TAG,
         summary="Create a key",
-        description="From the first key on, every request to every API needs one. Every server on the store knows it "
-        "within a second.",
+        description="From the first key on, every request to every API needs one: at once at this server, within a "
+        "second at every other one on the store.",
         body=body(schema("CreateKey"), {"name": "shop", "rules": _RULES}),
         answers={
             201: answer("The key, and its secret this once.", schema("NewKey"), {**_EXAMPLE, "secret": "psk_…"}),
