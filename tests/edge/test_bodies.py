@@ -208,3 +208,59 @@ async def test_a_client_that_sends_without_end_is_not_read_without_end(edge, pat
     assert connection._drained <= 17 * MEBIBYTE
     pouring.cancel()
     await asyncio.wait([pouring])
+
+
+def unreadable_routes(edge) -> tuple[Route, ...]:
+    return (
+        Route("POST", "/told", edge.echo, BodyRule(MEBIBYTE), unreadable=lambda reason: Response(400, reason.encode())),
+    )
+
+
+@pytest.mark.parametrize("body", [b"", b"1\r\n", b"1\r\na\r\n"])
+@pytest.mark.parametrize("framing", [b"Content-Length: 50", b"Transfer-Encoding: chunked"])
+async def test_a_route_may_answer_a_body_that_ends_too_early(edge, framing: bytes, body: bytes):
+    await edge.start(routes=unreadable_routes(edge))
+    client = await edge.connect()
+    client.send(b"POST /told HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n" + body)
+    client.writer.write_eof()
+    reply = await client.reply()
+    assert (reply.status, reply.body, reply.headers["connection"]) == (400, b"the body ended too early", "close")
+    assert await client.rest() == b""
+    await edge.gone()
+    # Other routes say nothing, and so does this one to half a head.
+    for data in (head("/echo", 50) + b"abc", b"POST /told HTTP/1.1\r\nHost"):
+        client = await edge.connect()
+        client.send(data)
+        client.writer.write_eof()
+        assert await client.rest() == b""
+    assert edge.seen == []
+
+
+async def test_a_route_may_answer_a_body_that_is_too_slow(edge):
+    await edge.start(Timeouts(LONG, 0.2, LONG, LONG), routes=unreadable_routes(edge))
+    client, other = await edge.connect(), await edge.connect()
+    reply = await client.ask(head("/told", 5) + b"a")
+    assert (reply.status, reply.body, reply.headers["connection"]) == (400, b"the body came too slowly", "close")
+    assert (await other.ask(head("/echo", 5) + b"a")).status == 408
+    assert await client.rest() == b""
+
+
+async def test_a_body_that_ends_too_early_waits_for_the_answers_before_it(edge):
+    await edge.start(limits=LIMITS, routes=unreadable_routes(edge))
+    client = await edge.connect()
+    client.send(edge.post("/told", b"whole") + head("/told", 60_000) + bytes(30_000))
+    assert (await client.reply()).body == b"whole"
+    await edge.until(lambda: held(edge) == 30_000)
+    client.writer.write_eof()
+    assert (await client.reply()).status == 400
+    await edge.gone()
+    assert held(edge) == 0
+
+
+async def test_a_whole_body_before_the_end_is_served(edge):
+    await edge.start(routes=unreadable_routes(edge))
+    client = await edge.connect()
+    client.send(edge.post("/told", bytes(100_000)))
+    client.writer.write_eof()
+    assert (await client.reply()).status == 200
+    assert await client.rest() == b""

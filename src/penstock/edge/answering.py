@@ -237,13 +237,13 @@ class Answerer(Feeder):
         else:
             self._write(CONTINUE)
 
-    def _conclude(self, request: Request | None, handler: Handler) -> None:
+    def _conclude(self, request: Request | None, handler: Handler, lingers: bool = True) -> None:
         self._phase = DONE
         self._request = None
         self._backlog = b""
         self._rest = bytearray()
         self._owes_continue = False
-        self._lingers = True
+        self._lingers = lingers
         self._queue.append((request, handler, CLOSE))
         self._advance()
 

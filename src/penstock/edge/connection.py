@@ -60,6 +60,12 @@ class Connection(Answerer, asyncio.Protocol):
     def eof_received(self) -> bool:
         transport = self._transport
         if transport is None or not self._held & WAITING:
+            unreadable = self._unreadable("the body ended too early")
+            if transport is not None and unreadable is not None and not self._backlog:
+                self._drop_body(self._request)
+                self._conclude(self._request, unreadable, lingers=False)
+                # Not yet, if the client does not take the answers before this one. TLS cannot be half closed.
+                return bool(self._queue) and transport.get_extra_info("sslcontext") is None
             # Answers already written are still flushed by the transport.
             self._held |= CLOSING
             self.deadline = self._sweep.write_until
@@ -128,7 +134,12 @@ class Connection(Answerer, asyncio.Protocol):
         elif self._phase == IDLE:
             self._close()
         else:
-            self._give_up(self._request, 408, "too slow")
+            unreadable = self._unreadable("the body came too slowly")
+            if unreadable is None:
+                self._give_up(self._request, 408, "too slow")
+            else:
+                self._drop_body(self._request)
+                self._conclude(self._request, unreadable)
 
     def unwritten(self) -> int:
         transport = self._transport

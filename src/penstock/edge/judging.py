@@ -121,8 +121,9 @@ class Judge:
     def _owe_continue(self) -> None:
         raise NotImplementedError
 
-    def _conclude(self, request: Request | None, handler: Handler) -> None:
-        """Answer as the last thing on this connection, whatever the client still sends."""
+    def _conclude(self, request: Request | None, handler: Handler, lingers: bool = True) -> None:
+        """Answer as the last thing on this connection, whatever the client still sends; nothing, if it does not
+        linger."""
         raise NotImplementedError
 
     def _repeat(self, name: bytes, value: bytes) -> None:
@@ -266,6 +267,13 @@ class Judge:
         refused = self._router.errors.refused
         self._drop_body(request)
         self._conclude(request, lambda _request: refused(request, status, reason))
+
+    def _unreadable(self, reason: str) -> Handler | None:
+        """How the route answers a body that does not come to its end, if it has a word for that."""
+        if self._phase != BODY or self._request is None or self._refusing:
+            return None
+        answer = self._route.unreadable
+        return None if answer is None else lambda _request: answer(reason)
 
     def _turn_away(self, request: Request | None, reason: str) -> None:
         """Not now: the same request may succeed a moment later."""

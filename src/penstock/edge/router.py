@@ -36,6 +36,8 @@ class Route:
 
     `head` lets HEAD be answered through a GET route; only a handler without side effects may say so.
     `choose` hands a request over to another route by its headers, before its body is read.
+    `unreadable` answers a request whose body came too slowly, or whose client stopped in the middle of
+    it; it is told which. Without it the answer is 408 to the first, and none to the second.
     `permission` is not looked at here: it is for the guard. `refuses` marks the routes the router
     makes for requests that match none.
     """
@@ -46,6 +48,7 @@ class Route:
     body: BodyRule = BodyRule(1 << 20)
     head: bool = False
     choose: Callable[[Request], Route] | None = None
+    unreadable: Callable[[str], Response] | None = None
     permission: object = None
     refuses: bool = False
 

@@ -1,6 +1,8 @@
-"""What a request says its body is, and what a browser is told about the bodies of messages."""
+"""What a request says its body is and how it would like its answer, and what a browser is told about bodies."""
 
 from __future__ import annotations
+
+import re
 
 from penstock.edge.message import Request
 from penstock.errors import UnsupportedMediaType
@@ -9,9 +11,30 @@ from penstock.errors import UnsupportedMediaType
 # taken for nothing but what it says, and has no origin: it runs no script and reaches nothing of this server.
 INERT = ((b"X-Content-Type-Options", b"nosniff"), (b"Content-Security-Policy", b"sandbox"))
 
+# The most exact one counts.
+_NAMES_OF_JSON = (b"application/json", b"application/*", b"*/*")
+_WEIGHT = re.compile(rb"0(\.\d{0,3})?|1(\.0{0,3})?")
+
 
 def media_type(request: Request) -> bytes:
     return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+
+
+def prefers(accept: bytes, wanted: bytes) -> bool:
+    """Whether an Accept header, in lower case, names this media type and likes it no less than JSON, which it may
+    also mean by a wildcard. Only a name counts: who takes anything gets JSON."""
+    weights: dict[bytes, float] = {}
+    for item in accept.split(b","):
+        name, *parameters = [part.strip() for part in item.split(b";")]
+        weights[name] = next((_weight(one[2:]) for one in parameters if one.startswith(b"q=")), 1.0)
+    weight = weights.get(wanted, 0.0)
+    json = next((weights[name] for name in _NAMES_OF_JSON if name in weights), 0.0)
+    return weight > 0 and weight >= json
+
+
+def _weight(text: bytes) -> float:
+    """0 for what is no weight: an item that cannot be read asks for nothing."""
+    return float(text) if _WEIGHT.fullmatch(text) else 0.0
 
 
 def wants_json(request: Request) -> None:

@@ -37,6 +37,7 @@ def message_routes(broker: Broker, redelivery_ms: int, reserved: frozenset[str])
             "/{queue}/messages",
             unless_reserved(face.send, reserved),
             BodyRule(limits.BODY_BYTES),
+            unreadable=lambda reason: error_response(InvalidRequest(reason)),
             permission=Permission("post"),
         ),
         Route("GET", "/{queue}/messages", unless_reserved(face.claim, reserved), permission=poll),

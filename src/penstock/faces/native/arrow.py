@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from penstock.edge.message import Request, Response
 from penstock.errors import FeatureMissing, InvalidRequest, TooLarge
 from penstock.extras import how_to_get
-from penstock.faces.media import media_type
+from penstock.faces.media import media_type, prefers
 from penstock.faces.native.flatbuffer import check_batch
 from penstock.faces.native.outcomes import outcome_word
-from penstock.faces.native.requests import prefers
 from penstock.model import LedgerRow, Message
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,10 +15,6 @@ from penstock.faces.numbers import is_number
 
 T = TypeVar("T")
 
-# The most exact one counts.
-_NAMES_OF_JSON = (b"application/json", b"application/*", b"*/*")
-_WEIGHT = re.compile(rb"0(\.\d{0,3})?|1(\.0{0,3})?")
-
 
 def decoder(shape: type[T]) -> Callable[[bytes], T]:
     """Decode and check in one step; an empty body is an empty object."""
@@ -32,23 +27,6 @@ def decoder(shape: type[T]) -> Callable[[bytes], T]:
             raise InvalidRequest(f"the body does not parse: {error}") from error
 
     return read
-
-
-def prefers(accept: bytes, wanted: bytes) -> bool:
-    """Whether an Accept header, in lower case, names this media type and likes it no less than JSON, which it may
-    also mean by a wildcard. Only a name counts: who takes anything gets JSON."""
-    weights: dict[bytes, float] = {}
-    for item in accept.split(b","):
-        name, *parameters = [part.strip() for part in item.split(b";")]
-        weights[name] = next((_weight(one[2:]) for one in parameters if one.startswith(b"q=")), 1.0)
-    weight = weights.get(wanted, 0.0)
-    json = next((weights[name] for name in _NAMES_OF_JSON if name in weights), 0.0)
-    return weight > 0 and weight >= json
-
-
-def _weight(text: bytes) -> float:
-    """0 for what is no weight: an item that cannot be read asks for nothing."""
-    return float(text) if _WEIGHT.fullmatch(text) else 0.0
 
 
 def within(name: str, value: int, lowest: int, highest: int) -> int:
