@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import policy
-from penstock.model import Dedup, Draft, Redrive, Settings
+from penstock.model import Backoff, Dedup, Draft, Redrive, Settings
 from penstock.policy import Verdict
 
 times = st.integers(0, 2**42)
@@ -81,6 +81,17 @@ def test_the_messages_own_delay_wins_over_the_queues(now: int, queue_ms: int, ow
     delay = queue_ms if own_ms is None else own_ms
     expected = now + delay if delay else 0
     assert policy.ready_at(settings(delay_ms=queue_ms), own_ms, now) == expected
+
+
+@pytest.mark.parametrize(("receives", "wait"), [(0, 0), (1, 100), (2, 200), (3, 400), (4, 700), (5, 700), (10**9, 700)])
+def test_a_backoff_doubles_up_to_its_most(receives: int, wait: int) -> None:
+    assert policy.backoff_ms(settings(backoff=Backoff(100, 700)), receives) == wait
+    assert policy.backoff_ms(settings(), receives) == 0
+
+
+def test_a_message_that_is_not_tried_again_does_not_wait() -> None:
+    made = settings(max_receives=2, backoff=Backoff(100, 700))
+    assert [policy.backoff_ms(made, receives) for receives in (1, 2, 3)] == [100, 0, 0]
 
 
 @given(st.binary(), st.none() | st.binary(min_size=1))

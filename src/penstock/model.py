@@ -48,6 +48,14 @@ class Redrive(Struct, frozen=True):
     dead_letter_queue: str
 
 
+class Backoff(Struct, frozen=True):
+    """How long a message waits after a claim in vain: `first_ms` after the first, twice as long after each further one,
+    and never longer than `most_ms`."""
+
+    first_ms: int
+    most_ms: int
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     visibility_ms: int = 30_000
     retention_ms: int = limits.DURATION_MS
@@ -55,6 +63,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     dedup: Dedup = Dedup.OFF
     redrive: Redrive | None = None
     ledger: LedgerMode = LedgerMode.OUTCOMES
+    backoff: Backoff | None = None
 
 
 class Queue(Struct, frozen=True):

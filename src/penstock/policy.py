@@ -42,6 +42,17 @@ def ready_at(settings: Settings, delay_ms: int | None, now: int) -> int:
     return now + delay if delay > 0 else 0
 
 
+def backoff_ms(settings: Settings, receives: int) -> int:
+    """How long a message that was received so often waits after its claim has run out or was released."""
+    backoff = settings.backoff
+    if backoff is None or receives < 1:
+        return 0
+    if settings.redrive is not None and receives >= settings.redrive.max_receives:
+        return 0  # it is not tried again, and whoever looks after dead letters should see it soon
+    # Shifted no further than where every limit is passed: a message may be received very often.
+    return min(backoff.most_ms, backoff.first_ms << min(receives - 1, 64))
+
+
 def body_hash(body: bytes) -> bytes:
     return sha256(body).digest()
 

@@ -79,3 +79,15 @@ def test_delete_wants_a_yes(run, run_json):
     assert "add --yes" in result.stderr
     assert run("queue", "delete", "jobs", "--yes").stdout == "deleted queue jobs\n"
     assert run_json("queue", "list") == {"total": 0, "queues": []}
+
+
+def test_backoff(run, run_json):
+    created = run_json("queue", "create", "jobs", "--backoff", "5s")
+    assert created["settings"]["backoff"] == {"first_ms": 5_000, "most_ms": 3_600_000}
+    updated = run_json("queue", "update", "jobs", "--backoff", "1s", "--backoff-most", "1m")
+    assert updated["settings"]["backoff"] == {"first_ms": 1_000, "most_ms": 60_000}
+    assert "backoff     1s up to 1m\n" in run("queue", "show", "jobs").stdout
+    for bad in (("--backoff-most", "1m"), ("--backoff", "1s", "--no-backoff")):
+        assert run("queue", "update", "jobs", *bad).exit_code == 2
+    assert run_json("queue", "update", "jobs", "--no-backoff")["settings"]["backoff"] is None
+    assert "backoff     off\n" in run("queue", "show", "jobs").stdout

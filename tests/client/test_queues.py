@@ -13,6 +13,7 @@ DEFAULTS = {
     "dedup": "off",
     "redrive": None,
     "ledger": "outcomes",
+    "backoff": None,
 }
 
 
@@ -31,6 +32,7 @@ def test_create_takes_settings(client):
         "dedup": "claim",
         "redrive": {"max_receives": 4, "dead_letter_queue": "dead"},
         "ledger": "bodies",
+        "backoff": {"first_ms": 5, "most_ms": 6},
     }
     assert client.create_queue("jobs", **settings).settings == settings
     # What comes back may be handed in again.

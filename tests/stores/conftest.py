@@ -217,7 +217,7 @@ class Verbs:
         with self.unit() as unit:
             return unit.renew([receipt(message) for message in messages], self.now, until, shorten)
 
-    def release(self, *messages: Message | Receipt, delay_ms: int = 0) -> list[bool]:
+    def release(self, *messages: Message | Receipt, delay_ms: int | None = 0) -> list[bool]:
         with self.unit() as unit:
             return unit.release([receipt(message) for message in messages], self.now, delay_ms)
 

@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 from penstock import ids, limits
 from penstock.errors import CallerError
 from penstock.model import (
+    Backoff,
     Claimed,
     Dedup,
     Draft,
@@ -59,6 +60,7 @@ ahead = st.sampled_from([0, 0, 1, 1, 2])
 queue_settings = st.builds(
     Settings,
     visibility_ms=st.sampled_from([0, 5, 20]),
+    backoff=st.sampled_from([None, None, Backoff(4, 10)]),
     retention_ms=st.sampled_from([30, 100, 10**9]),
     delay_ms=st.sampled_from([0, 0, 7]),
     dedup=st.sampled_from(Dedup),
@@ -242,8 +244,8 @@ class SideBySide(RuleBasedStateMachine):
         receipts = self.receipts(picked)
         self.both(lambda unit, side: unit.renew(receipts(side), self.now, self.now + ms, shorten))
 
-    @rule(picked=picks, delay_ms=st.sampled_from([0, 0, 7, 30]))
-    def release(self, picked: list[tuple[int, bool, bool]], delay_ms: int) -> None:
+    @rule(picked=picks, delay_ms=st.sampled_from([None, None, 0, 7, 30]))
+    def release(self, picked: list[tuple[int, bool, bool]], delay_ms: int | None) -> None:
         receipts = self.receipts(picked)
         self.both(lambda unit, side: unit.release(receipts(side), self.now, delay_ms))
 

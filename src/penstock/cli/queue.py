@@ -40,7 +40,11 @@ _SETTINGS: tuple[tuple[str, str, click.ParamType[Any], str, str], ...] = (
     ),
     ("--max-receives", "max_receives", click.IntRange(1, limits.INT32_MAX), "Deliveries before dead-lettering.", ""),
     ("--dead-letter-queue", "dead_letter_queue", QueueName(), "Where messages go then.", "off"),
+    ("--backoff", "backoff", Duration(least=1), "Wait after a claim in vain; it doubles with each receive.", "off"),
+    ("--backoff-most", "backoff_most", Duration(least=1), "How long that wait becomes at most.", "1h"),
 )
+# Where `--backoff` is given alone.
+_BACKOFF_MOST_MS = 3_600_000
 
 
 def settings_options(command: Callable[..., Any], of_new: bool = False) -> Callable[..., Any]:
@@ -78,14 +82,19 @@ def create(client: Client, queue: str, as_json: bool, **settings: Any) -> None:
 @queue_argument
 @settings_options
 @click.option("--no-redrive", is_flag=True, help="Never dead-letter a message.")
+@click.option("--no-backoff", is_flag=True, help="Make a message ready at once after a claim in vain.")
 @talks_to_server
-def update(client: Client, queue: str, as_json: bool, no_redrive: bool, **settings: Any) -> None:
+def update(client: Client, queue: str, as_json: bool, no_redrive: bool, no_backoff: bool, **settings: Any) -> None:
     """Change settings of a queue; the others stay as they are."""
     changes = _given(**settings)
     if no_redrive and "redrive" in changes:
         raise click.UsageError("--no-redrive and a dead-letter queue exclude each other")
     if no_redrive:
         changes["redrive"] = None
+    if no_backoff and "backoff" in changes:
+        raise click.UsageError("--no-backoff and --backoff exclude each other")
+    if no_backoff:
+        changes["backoff"] = None
     if not changes:
         raise click.UsageError("name at least one setting to change")
     updated = client.update_queue(queue, **changes)
@@ -102,6 +111,7 @@ def show(client: Client, queue: str, as_json: bool) -> None:
         print_json(_as_json(found))
         return
     rows = {"name": found.name, "created": instant(found.created_at), **_settings(found.settings)}
+    rows["backoff"] = _backoff(found.settings)
     if found.count is not None:
         rows |= _counts(found.count)
     print_table(list(rows.items()))
@@ -121,12 +131,23 @@ def delete(client: Client, queue: str, as_json: bool, yes: bool) -> int | None:
     return None
 
 
-def _given(max_receives: int | None, dead_letter_queue: str | None, **settings: Any) -> Settings:
+def _given(
+    max_receives: int | None,
+    dead_letter_queue: str | None,
+    backoff: int | None,
+    backoff_most: int | None,
+    **settings: Any,
+) -> Settings:
     if (max_receives is None) != (dead_letter_queue is None):
         raise click.UsageError("--max-receives and --dead-letter-queue go together")
     given: Settings = {name: value for name, value in settings.items() if value is not None}  # type: ignore[assignment]
     if max_receives is not None and dead_letter_queue is not None:
         given["redrive"] = {"max_receives": max_receives, "dead_letter_queue": dead_letter_queue}
+    if backoff is not None:
+        most_ms = max(backoff, _BACKOFF_MOST_MS) if backoff_most is None else backoff_most
+        given["backoff"] = {"first_ms": backoff, "most_ms": most_ms}
+    elif backoff_most is not None:
+        raise click.UsageError("--backoff-most needs --backoff")
     return given
 
 
@@ -158,6 +179,11 @@ def _settings(settings: Settings) -> dict[str, str]:
             else "off"
         ),
     }
+
+
+def _backoff(settings: Settings) -> str:
+    backoff = settings.get("backoff")  # a server that is older than this program has none
+    return f"{duration(backoff['first_ms'])} up to {duration(backoff['most_ms'])}" if backoff else "off"
 
 
 def _counts(count: Count) -> dict[str, str]:

@@ -42,10 +42,10 @@ def renew(client: Client, queue: str, receipts: tuple[str, ...], hold_ms: int, a
 @click.command()
 @queue_argument
 @_receipts
-@click.option("--delay", "delay_ms", type=Duration(), help="Ready only after this; at once if left out.")
+@click.option("--delay", "delay_ms", type=Duration(), help="Ready after this, instead of the queue's backoff.")
 @talks_to_server
 def release(client: Client, queue: str, receipts: tuple[str, ...], delay_ms: int | None, as_json: bool) -> int | None:
-    """Give claimed messages back: they are ready at once, or after a delay."""
+    """Give claimed messages back: they are ready at once, or after a delay or the queue's backoff."""
     return _report("released", client, queue, receipts, client.release(queue, receipts, delay_ms), as_json)
 
 

@@ -30,6 +30,7 @@ from penstock.client.errors import (
     Unreachable,
 )
 from penstock.client.values import (
+    Backoff,
     ClaimedMessage,
     Count,
     Draft,
@@ -45,6 +46,7 @@ from penstock.client.work import Discard, Retry, Worked
 
 __all__ = [
     "AsyncClient",
+    "Backoff",
     "ClaimedMessage",
     "Client",
     "ClientError",

@@ -135,7 +135,7 @@ def renew(queue: str, receipts: Receipts, hold_ms: int) -> Request[list[bool]] |
 
 
 def release(queue: str, receipts: Receipts, delay_ms: int | None = None) -> Request[list[bool]] | Moot[list[bool]]:
-    """Give the messages back: they are ready at once, or after `delay_ms`."""
+    """Give the messages back: they are ready after `delay_ms`, or as the backoff of their queue says."""
     return _settle(queue, "/release", receipts, delay_ms=delay_ms)
 
 

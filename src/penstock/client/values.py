@@ -24,6 +24,11 @@ class Redrive(TypedDict):
     dead_letter_queue: str
 
 
+class Backoff(TypedDict):
+    first_ms: int
+    most_ms: int
+
+
 class Settings(TypedDict, total=False):
     """What may be set on a queue; whatever is left out keeps its value."""
 
@@ -33,6 +38,7 @@ class Settings(TypedDict, total=False):
     dedup: Literal["off", "send", "claim"]
     redrive: Redrive | None
     ledger: Literal["off", "outcomes", "bodies"]
+    backoff: Backoff | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ The life of a message, as a store sees it:
 
 `ready_at` is one field with one meaning: before that instant nobody may claim the message. It is set by a
 delay and by a claim. A message is delayed, not claimed, while nobody has received it, or once its claim was
-released with a delay. A message whose `ready_at` has passed is ready,
-whether or not the row says so yet; a claim makes such rows ready first (at most `limits.PROMOTE_ROWS` of
-them), then takes the oldest by sequence number.
+released with a delay. A message whose `ready_at` has passed is ready, whether or not the row says so yet; but
+in a queue with a backoff, one whose claim has run out is delayed for `policy.backoff_ms` from then on. A claim
+sees to such rows first (at most `limits.PROMOTE_ROWS` of them), then takes the oldest ready ones by sequence
+number.
 
 Several processes may hold the same store. Verbs are correct because they run in a transaction, never because
 nobody else is there.
@@ -161,8 +162,9 @@ class Unit(Protocol):
         delay is claimed again.
         """
 
-    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
-        """End the claims on these messages: they are ready now, or after `delay_ms`. Matches as `ack` does.
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
+        """End the claims on these messages: they are ready after `delay_ms`, or now where that is 0. None delays each
+        as the backoff of its queue says. Matches as `ack` does.
 
         A claim that has run out can still be released with a delay. A delayed message has no claim to end: it is
         there, and stays delayed for as long as it was. One that nobody has received stays as it is. A claim that a
@@ -215,7 +217,8 @@ class Unit(Protocol):
         """
 
     def next_due(self, queue: str, now: int) -> int | None:
-        """The earliest instant after `now` at which a message of the queue becomes ready.
+        """The earliest instant after `now` at which a delay or a claim of the queue ends: then a message becomes ready,
+        or its backoff begins.
 
         None where there is none, or no such queue.
         """

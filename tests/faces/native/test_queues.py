@@ -18,6 +18,7 @@ DEFAULTS = {
     "dedup": "off",
     "redrive": None,
     "ledger": "outcomes",
+    "backoff": None,
 }
 
 
@@ -39,6 +40,7 @@ def test_create_with_every_setting(native: Native) -> None:
         "dedup": "claim",
         "redrive": {"max_receives": 3, "dead_letter_queue": "q"},
         "ledger": "bodies",
+        "backoff": {"first_ms": 5, "most_ms": 6},
     }
     assert native.create("all", **settings).json["settings"] == settings
     assert native.talk("GET", "/v1/queues/all").json["settings"] == settings
@@ -158,6 +160,8 @@ def test_an_update_changes_what_it_names_and_nothing_else(native: Native) -> Non
         {"dedup": "send"},
         {"redrive": redrive},
         {"ledger": "off"},
+        {"backoff": {"first_ms": 1, "most_ms": 1}},
+        {"backoff": None},
     ]
     expected = dict(DEFAULTS)
     for change in changes:
@@ -285,3 +289,36 @@ def test_head_answers_as_get_without_a_body(native: Native) -> None:
         assert (head.status, head.body) == (200, b"")
         assert head.headers["Content-Length"] == got.headers["Content-Length"]
     assert native.talk("HEAD", "/v1/queues/nowhere").status == 404
+
+
+def test_a_backoff_delays_what_comes_back(native: Native, server: ThreadServer) -> None:
+    native.create("patient", visibility_ms=1_000, backoff={"first_ms": 5_000, "most_ms": 60_000})
+    native.send("x", to="patient")
+    [message] = native.claim("patient")
+    assert native.done("release", message["receipt"], queue="patient") == [True]
+    assert (native.claim("patient"), native.count("patient")["delayed"]) == ([], 1)
+    server.clock.advance(5)
+    assert native.claim("patient")[0]["receives"] == 2
+    server.clock.advance(1)
+    assert (native.claim("patient"), native.count("patient")["delayed"]) == ([], 1)
+    server.clock.advance(10)
+    assert native.claim("patient")[0]["receives"] == 3
+
+
+@pytest.mark.parametrize(
+    "backoff",
+    [
+        {},
+        {"first_ms": 1},
+        {"first_ms": 0, "most_ms": 1},
+        {"first_ms": 2, "most_ms": 1},
+        {"first_ms": 1, "most_ms": limits.DURATION_MS + 1},
+        {"first_ms": "1", "most_ms": 2},
+        {"first_ms": 1, "most_ms": 2, "factor": 2},
+        1_000,
+    ],
+)
+def test_a_bad_backoff(native: Native, backoff: object) -> None:
+    reply = native.talk("PATCH", "/v1/queues/q", {"backoff": backoff})
+    assert (reply.status, list(reply.json)) == (400, ["error"])
+    assert native.talk("GET", "/v1/queues/q").json["settings"] == DEFAULTS

@@ -102,7 +102,7 @@ class _Messages:
             if ttl_s:
                 unit.renew(receipts, now, now + ttl_s * 1000)
             else:
-                unit.release(receipts, now)
+                unit.release(receipts, now, 0)
 
         return self._broker.work(renew).then(success)
 

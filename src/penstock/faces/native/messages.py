@@ -122,8 +122,9 @@ class _Messages:
     def release(self, request: Request) -> Pending[Response]:
         asked = _read_release(request.body)
         receipts = _receipts(request, asked.receipts)
-        delay_ms = 0 if asked.delay_ms is None else within("delay_ms", asked.delay_ms, 0, limits.DURATION_MS)
-        return self._broker.work(lambda unit, now: unit.release(receipts, now, delay_ms)).then(_done)
+        if asked.delay_ms is not None:
+            within("delay_ms", asked.delay_ms, 0, limits.DURATION_MS)
+        return self._broker.work(lambda unit, now: unit.release(receipts, now, asked.delay_ms)).then(_done)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params

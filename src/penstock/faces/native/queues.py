@@ -15,7 +15,7 @@ from penstock.errors import QueueNotFound
 from penstock.faces.answers import json_response
 from penstock.faces.native.requests import answered, decoder, query_flag, query_number, within
 from penstock.faces.permission import Permission, Scope, check_dead_letters
-from penstock.model import Count, Dedup, LedgerMode, Queue, QueuePage, Redrive, Settings
+from penstock.model import Backoff, Count, Dedup, LedgerMode, Queue, QueuePage, Redrive, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
 
@@ -30,6 +30,11 @@ class RedriveChange(Struct, forbid_unknown_fields=True):
     dead_letter_queue: str
 
 
+class BackoffChange(Struct, forbid_unknown_fields=True):
+    first_ms: int
+    most_ms: int
+
+
 class SettingsChange(Struct, forbid_unknown_fields=True):
     """What is left out stays as it is."""
 
@@ -39,6 +44,7 @@ class SettingsChange(Struct, forbid_unknown_fields=True):
     dedup: Literal["off", "send", "claim"] | UnsetType = UNSET
     redrive: RedriveChange | UnsetType | None = UNSET
     ledger: Literal["off", "outcomes", "bodies"] | UnsetType = UNSET
+    backoff: BackoffChange | UnsetType | None = UNSET
 
 
 _read_change = decoder(SettingsChange)
@@ -151,7 +157,14 @@ def _changed(settings: Settings, change: SettingsChange) -> Settings:
         if asked is not None:
             within("redrive.max_receives", asked.max_receives, 1, limits.INT32_MAX)
             changes["redrive"] = Redrive(asked.max_receives, asked.dead_letter_queue)
+    if not isinstance(change.backoff, UnsetType):
+        changes["backoff"] = change.backoff and _backoff(change.backoff)
     return msgspec.structs.replace(settings, **changes)
+
+
+def _backoff(asked: BackoffChange) -> Backoff:
+    first = within("backoff.first_ms", asked.first_ms, 1, limits.DURATION_MS)
+    return Backoff(first, within("backoff.most_ms", asked.most_ms, first, limits.DURATION_MS))
 
 
 def shown(queue: Queue) -> dict[str, object]:
@@ -166,5 +179,6 @@ def shown(queue: Queue) -> dict[str, object]:
             "dedup": settings.dedup.name.lower(),
             "redrive": settings.redrive,
             "ledger": settings.ledger.name.lower(),
+            "backoff": settings.backoff,
         },
     }

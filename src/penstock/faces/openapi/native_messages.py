@@ -88,7 +88,13 @@ SCHEMAS: Mapping[str, Part] = {
     **structs.taken(RenewRequest, {"receipts": _RECEIPTS, "hold_ms": _DURATION}),
     **structs.taken(
         ReleaseRequest,
-        {"receipts": _RECEIPTS, "delay_ms": {**_DURATION, "description": "how long nobody can claim them"}},
+        {
+            "receipts": _RECEIPTS,
+            "delay_ms": {
+                **_DURATION,
+                "description": "how long nobody can claim them; by default as the queue's `backoff` says",
+            },
+        },
     ),
     "Message": {**record(_MESSAGE, *_BODIES), "oneOf": _ONE_BODY},
     "ClaimedMessage": {
@@ -238,7 +244,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "POST /v1/queues/{queue}/release": _settling(
         "release",
         "Give messages back",
-        "They are ready at once, or after `delay_ms`, in their old place. A message that is delayed already stays so.",
+        "They are ready at once, or after `delay_ms` or the queue's backoff, in their old place. A message that is "
+        "delayed already stays so.",
         body(
             schema("ReleaseRequest"),
             {"receipts": [RECEIPT]},

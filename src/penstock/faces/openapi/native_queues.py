@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock import limits
-from penstock.faces.native.queues import RedriveChange, SettingsChange
+from penstock.faces.native.queues import BackoffChange, RedriveChange, SettingsChange
 from penstock.faces.openapi import structs
 from penstock.faces.openapi.parts import (
     LARGEST,
@@ -39,9 +39,21 @@ _REFINED: structs.Refinements = {
     "dedup": {"description": "what becomes of equal messages: `send` stores one, `claim` hands out one"},
     "redrive": {"description": "after so many receives, where a message goes"},
     "ledger": {"description": "what is remembered of a finished message"},
+    "backoff": {"description": "how long a message waits after a claim that has run out or was released"},
 }
 _SETTINGS_CHANGE = structs.taken(SettingsChange, _REFINED) | structs.taken(
     RedriveChange, {"max_receives": {"minimum": 1, "maximum": limits.INT32_MAX}}
+)
+_SETTINGS_CHANGE |= structs.taken(
+    BackoffChange,
+    {
+        "first_ms": {"minimum": 1, "maximum": limits.DURATION_MS, "description": "after its first receive"},
+        "most_ms": {
+            "minimum": 1,
+            "maximum": limits.DURATION_MS,
+            "description": "it doubles with each receive until it is this long; not shorter than `first_ms`",
+        },
+    },
 )
 _CHANGES: dict[str, Part] = _SETTINGS_CHANGE["SettingsChange"]["properties"]
 _QUEUE: Mapping[str, Part] = {"name": text(), "created_at": instant(), "settings": schema("Settings")}
@@ -82,6 +94,7 @@ _SETTINGS_EXAMPLE = {
     "dedup": "off",
     "redrive": None,
     "ledger": "outcomes",
+    "backoff": {"first_ms": 1_000, "most_ms": 300_000},
 }
 _EXAMPLE = {"name": "orders", "created_at": 1_760_000_000_000, "settings": _SETTINGS_EXAMPLE}
 _QUEUE_ANSWER = answer("The queue.", schema("Queue"), _EXAMPLE)

@@ -181,7 +181,15 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         """Delays and claims that have run out: ready again, in their old place."""
         due = takewhile(lambda row: row.ready_at <= now, self._state.in_order(queue.number, ready_at=1))
         for row in due:
-            self._state.put_message(replace(row, ready_at=0))
+            self._set_ready_at(row, row.ready_at + self._backoff(queue, row) if self._backs_off(queue, row, now) else 0)
+
+    def _backs_off(self, queue: Queue, row: MessageRow, now: int) -> bool:
+        """Whether the claim on a message has run out so lately that its backoff lasts."""
+        return 0 < row.ready_at <= now < row.ready_at + self._backoff(queue, row)
+
+    @staticmethod
+    def _backoff(queue: Queue, row: MessageRow) -> int:
+        return 0 if row.is_delayed else policy.backoff_ms(queue.settings, row.receives)
 
     def _ready(self, queue: Queue) -> Iterator[MessageRow]:
         return takewhile(lambda row: row.ready_at == 0, self._state.in_order(queue.number))
@@ -223,11 +231,13 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
                     self.stirred.add(self._state.queues[row.queue].queue.name)
         return [row is not None for row in matched]
 
-    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
         matched = [self._match(receipt) for receipt in receipts]
         for row in matched:
             if row is not None and row.receives > 0 and (row.ready_at <= now or not row.put_off):
-                self._make_ready(row, now + delay_ms if delay_ms > 0 else 0)
+                settings = self._state.queues[row.queue].queue.settings
+                delay = policy.backoff_ms(settings, row.receives) if delay_ms is None else delay_ms
+                self._make_ready(row, now + delay if delay > 0 else 0)
         return [row is not None for row in matched]
 
     def release_all(self, queue: str, now: int, limit: int) -> int:
@@ -242,10 +252,13 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         matched = [self._match(receipt) for receipt in receipts]
         return [None if row is None else self._state.queues[row.queue].queue.name for row in matched]
 
-    def _make_ready(self, row: MessageRow, ready_at: int = 0) -> None:
+    def _set_ready_at(self, row: MessageRow, ready_at: int) -> None:
         put_off = ready_at > 0
         claim = max(row.claim, 1) if put_off else row.claim
         self._state.put_message(replace(row, ready_at=ready_at, claim=claim, put_off=put_off))
+
+    def _make_ready(self, row: MessageRow, ready_at: int = 0) -> None:
+        self._set_ready_at(row, ready_at)
         self.stirred.add(self._state.queues[row.queue].queue.name)
 
     def _match(self, receipt: Receipt) -> MessageRow | None:
@@ -305,20 +318,22 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         return count
 
     def counts(self, queues: Sequence[Queue], now: int, limit: int) -> list[Count]:
-        return [self._count(queue.number, now, limit) for queue in queues]
+        return [self._count(queue, now, limit) for queue in queues]
 
-    def _count(self, number: int, now: int, limit: int) -> Count:
+    def _count(self, queue: Queue, now: int, limit: int) -> Count:
+        number = queue.number
         messages, order = self._state.messages, self._state.order[number]
         standing = [messages[seq] for ready_at, seq in islice(order, 1) if ready_at == 0]
         held = takewhile(lambda place: place[0] > now, reversed(order))
         waiting = [messages[seq] for _, seq in islice(held, limit)]
         due = takewhile(lambda row: row.ready_at <= now, self._state.in_order(number, ready_at=1))
         run_out = list(islice(due, limit))
+        backing_off = sum(self._backs_off(queue, row, now) for row in run_out)
         claimed = sum(not row.is_delayed for row in waiting)
         return Count(
             total=len(order),
-            ready=len(order) - len(waiting),
-            delayed=len(waiting) - claimed,
+            ready=len(order) - len(waiting) - backing_off,
+            delayed=len(waiting) - claimed + backing_off,
             claimed=claimed,
             exact=len(waiting) < limit,
             oldest_sent_at=min((row.sent_at for row in (*standing, *run_out, *waiting)), default=None),

@@ -64,7 +64,7 @@ QUEUE = Table(
     "queue",
     _named(
         """number name created_at deleted_at visibility_ms retention_ms delay_ms dedup max_receives
-           dead_letter_queue ledger"""
+           dead_letter_queue ledger backoff_first_ms backoff_most_ms"""
     ),
 )
 # What several connections have counted apart is one number here. Queue 0 is every database's own affair.

@@ -35,7 +35,7 @@ class LackingVerbs:
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
         lacks(Feature.RECEIPTS)
 
-    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
         lacks(Feature.RECEIPTS)
 
     def release_all(self, queue: str, now: int, limit: int) -> int:

@@ -56,7 +56,7 @@ class ClaimVerbs(ArrivalVerbs):
             self.session.take_turn(found)  # else two claims at once hand out a message and its twin
         hints = self.session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
-        promoted = self.session.promote(found.number, now, limits.PROMOTE_ROWS, start.due)
+        promoted = self.session.promote(found, now, limits.PROMOTE_ROWS, start.due)
         if promoted:
             start = FROM_THE_BEGINNING
         taken: list[Row] = []

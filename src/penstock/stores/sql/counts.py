@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock import policy
 from penstock.model import Count, Queue, Tally
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import IS_CLAIMED, Session
@@ -30,14 +31,15 @@ class CountVerbs:
         for queue in queues:
             waiting, claimed, *oldest = seen[queue.number]
             waits, has_run_out, ready = [sent_at.get(seq) for seq in oldest]
+            backing_off = self._backing_off(queue, now, limit)
             total = tallies[queue.number].arrived - tallies[queue.number].departed
             counts.append(
                 Count(
                     total=total,
-                    ready=total - int(waiting),
-                    delayed=int(waiting) - int(claimed),
+                    ready=total - int(waiting) - backing_off,
+                    delayed=int(waiting) - int(claimed) + backing_off,
                     claimed=int(claimed),
-                    exact=int(waiting) < limit,
+                    exact=int(waiting) < limit and backing_off < limit,
                     oldest_sent_at=_earliest(waits, has_run_out, ready),
                     oldest_ready_sent_at=_earliest(has_run_out, ready),
                 )
@@ -64,6 +66,17 @@ class CountVerbs:
             number = queue.number
             params += (number, number, now, limit, number, number, now, limit)
         return self.session.engine.rows(" UNION ALL ".join([one] * len(queues)), params)
+
+    def _backing_off(self, queue: Queue, now: int, limit: int) -> int:
+        """How many claims have run out whose messages nobody has put off yet."""
+        if queue.settings.backoff is None:
+            return 0
+        rows = self.session.engine.rows(
+            f"""SELECT ready_at, receives FROM message
+                WHERE queue = ? AND ready_at > ? AND ready_at <= ? AND {IS_CLAIMED} ORDER BY ready_at DESC LIMIT ?""",
+            (queue.number, max(0, now - queue.settings.backoff.most_ms), now, limit),
+        )
+        return sum(ready_at + policy.backoff_ms(queue.settings, receives) > now for ready_at, receives in rows)
 
     def _instants(self, seqs: set[int]) -> dict[int, int]:
         engine = self.session.engine

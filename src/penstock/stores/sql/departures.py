@@ -55,15 +55,15 @@ class DepartureVerbs:
     def _promote_due(self, now: int) -> None:
         """Where nobody claims any more, nobody else makes messages ready, and they would never expire."""
         rows = self.session.engine.rows(
-            f"""SELECT number FROM queue AS q
+            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q
                 WHERE q.deleted_at IS NULL AND {_HOLDS_MESSAGES}
                    AND EXISTS (SELECT 1 FROM message WHERE queue = q.number AND ready_at > 0 AND ready_at <= ?)
                LIMIT ?""",
             (now, limits.SWEEP_QUEUES),
         )
         room = limits.PROMOTE_ROWS
-        for (number,) in rows:
-            room -= self.session.promote(number, now, room)
+        for queue in map(queue_of, rows):
+            room -= self.session.promote(queue, now, room)
 
     def _sweep_expired(self, now: int, limit: int) -> int:
         """Ready messages stand by age, so the expired ones are the first: one look at a queue tells."""

@@ -19,8 +19,8 @@ class QueueVerbs:
         number = 1 + int(session.scalar("SELECT coalesce(max(number), 0) FROM queue"))
         session.engine.run(
             """INSERT INTO queue (number, name, created_at, visibility_ms, retention_ms, delay_ms, dedup, ledger,
-                                  max_receives, dead_letter_queue)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+                                  max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             (number, name, now, *self._columns(settings)),
         )
         session.arrived(number, 0)
@@ -32,7 +32,7 @@ class QueueVerbs:
         number = session.queue(name).number
         session.engine.run(
             """UPDATE queue SET visibility_ms = ?, retention_ms = ?, delay_ms = ?, dedup = ?, ledger = ?,
-                                max_receives = ?, dead_letter_queue = ?
+                                max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?
                WHERE number = ?""",
             (*self._columns(settings), number),
         )
@@ -73,6 +73,7 @@ class QueueVerbs:
             if target is None:
                 raise DeadLetterQueueNotFound(settings.redrive.dead_letter_queue)
             max_receives, dead_letters = settings.redrive.max_receives, target.number
+        backoff = settings.backoff
         return (
             settings.visibility_ms,
             settings.retention_ms,
@@ -81,4 +82,6 @@ class QueueVerbs:
             int(settings.ledger),
             max_receives,
             dead_letters,
+            None if backoff is None else backoff.first_ms,
+            None if backoff is None else backoff.most_ms,
         )

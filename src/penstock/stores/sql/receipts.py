@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock import ids, limits
+from penstock import ids, limits, policy
 from penstock.model import Outcome, Receipt
-from penstock.stores.sql.session import IS_CLAIMED, Session
+from penstock.stores.sql.session import IS_CLAIMED, PUT_OFF, Session
+
+# The sequence number, queue, queue's name and latest claim of a message that a receipt stands for.
+Match = tuple[int, int, str, int]
 
 
 class ReceiptVerbs:
@@ -44,19 +47,40 @@ class ReceiptVerbs:
             self.session.stirred.update(match[2] for match in matched if match)
         return [match is not None for match in matched]
 
-    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int = 0) -> list[bool]:
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
         matched = self._match(receipts, change=True)
-        engine = self.session.engine
         self.session.look_everywhere()
-        # A claim of 0 has no negative: it counts as the first.
-        change = "claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END" if delay_ms > 0 else "claim = abs(claim)"
-        engine.run(
-            f"""UPDATE message SET ready_at = ?, {change}
-                WHERE {engine.among("seq")} AND receives > 0 AND (claim >= 0 OR ready_at <= ?)""",
-            (now + delay_ms if delay_ms > 0 else 0, engine.listed(match[0] for match in matched if match), now),
-        )
+        for delay, seqs in self._delays(matched, delay_ms).items():
+            self._release(seqs, now, delay)
         self.session.stirred.update(match[2] for match in matched if match)
         return [match is not None for match in matched]
+
+    def _delays(self, matched: Sequence[Match | None], delay_ms: int | None) -> dict[int, list[int]]:
+        """The messages to release, by how long each is delayed."""
+        found = [match for match in matched if match]
+        if delay_ms is not None:
+            return {delay_ms: [match[0] for match in found]}
+        delays: dict[int, list[int]] = {}
+        settings = {name: self.session.queue(name).settings for name in {match[2] for match in found}}
+        backing_off = [match[0] for match in found if settings[match[2]].backoff is not None]
+        engine = self.session.engine
+        receives: dict[int, int] = {}
+        if backing_off:
+            sql = f"SELECT seq, receives FROM message WHERE {engine.among('seq')}"
+            receives = dict(engine.rows(sql, (engine.listed(backing_off),)))
+        for seq, _, name, _ in found:
+            delay = policy.backoff_ms(settings[name], receives.get(seq, 0))
+            delays.setdefault(delay, []).append(seq)
+        return delays
+
+    def _release(self, seqs: Sequence[int], now: int, delay_ms: int) -> None:
+        engine = self.session.engine
+        claim, ready_at = (PUT_OFF, now + delay_ms) if delay_ms > 0 else ("abs(claim)", 0)
+        engine.run(
+            f"""UPDATE message SET ready_at = ?, claim = {claim}
+                WHERE {engine.among("seq")} AND receives > 0 AND (claim >= 0 OR ready_at <= ?)""",
+            (ready_at, engine.listed(seqs), now),
+        )
 
     def release_all(self, queue: str, now: int, limit: int) -> int:
         number = self.session.queue(queue).number
@@ -73,8 +97,7 @@ class ReceiptVerbs:
     def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
         return [match and match[2] for match in self._match(receipts)]
 
-    def _match(self, receipts: Sequence[Receipt], change: bool = False) -> list[tuple[int, int, str, int] | None]:
-        """The sequence number, queue, queue's name and latest claim of each message a receipt still stands for."""
+    def _match(self, receipts: Sequence[Receipt], change: bool = False) -> list[Match | None]:
         seqs = [ids.seq_of(receipt.id) for receipt in receipts]
         engine = self.session.engine
         rows = engine.rows(
@@ -84,7 +107,7 @@ class ReceiptVerbs:
         )
         found = {row[0]: row for row in rows}
         origin, make_id = self.session.origin, ids.make_id
-        matched: list[tuple[int, int, str, int] | None] = []
+        matched: list[Match | None] = []
         for receipt, number in zip(receipts, seqs, strict=True):
             row = found.get(number)
             if row is None:

@@ -7,20 +7,23 @@ from typing import Any
 
 import msgspec
 
-from penstock import ids
+from penstock import ids, policy
 from penstock.errors import QueueNotFound
-from penstock.model import Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
+from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, Row
 from penstock.stores.sql.hints import Hints
 
 QUEUE_COLUMNS = """
     q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
-    q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue)"""
+    q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
+    q.backoff_first_ms, q.backoff_most_ms"""
 
 # `claim` is negative once that claim was released with a delay. It is 0 for a message that was renewed before anybody
 # received it.
 MESSAGE_COLUMNS = """
     seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at"""
+# A claim of 0 has no negative: it counts as the first.
+PUT_OFF = "CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END"
 IS_DELAYED = "(receives = 0 OR claim < 0)"
 IS_CLAIMED = "receives > 0 AND claim >= 0"
 
@@ -52,6 +55,8 @@ def queue_of(row: Row) -> Queue:
         ledger,
         max_receives,
         dead_letters,
+        backoff_first_ms,
+        backoff_most_ms,
     ) = row
     return Queue(
         number,
@@ -64,6 +69,7 @@ def queue_of(row: Row) -> Queue:
             dedup=Dedup(dedup),
             redrive=None if dead_letters is None else Redrive(max_receives, dead_letters),
             ledger=LedgerMode(ledger),
+            backoff=None if backoff_first_ms is None else Backoff(backoff_first_ms, backoff_most_ms),
         ),
     )
 
@@ -157,16 +163,39 @@ class Session:
         """Write what was gathered in memory: once a unit, however many messages it carried."""
         self.engine.add_to_tallies(self._tallies, stirring=bool(self.stirred or self.sent_to))
 
-    def promote(self, queue: int, now: int, limit: int, since: int = 0) -> int:
-        """Delays and claims that have run out: ready again, in their old place. Returns how many."""
+    def promote(self, queue: Queue, now: int, limit: int, since: int = 0) -> int:
+        """Delays and claims that have run out: ready again, in their old place, or put off where the queue has a
+        backoff. Returns how many."""
+        columns = "seq" if queue.settings.backoff is None else f"seq, ready_at, receives, {IS_CLAIMED}"
         due = self.engine.rows(
-            f"""SELECT seq FROM {self.engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at <= ?
+            f"""SELECT {columns} FROM {self.engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at <= ?
                 ORDER BY ready_at LIMIT ? {self.engine.lock_free}""",
-            (queue, since, now, limit),
+            (queue.number, since, now, limit),
         )
-        if due:
-            self.make_ready([seq for (seq,) in due])
+        seqs = [row[0] for row in due]
+        if due and queue.settings.backoff is not None:
+            seqs = self._put_off(queue, due, now)
+        if seqs:
+            self.make_ready(seqs)
         return len(due)
+
+    def _put_off(self, queue: Queue, due: Iterable[Row], now: int) -> list[int]:
+        """Of messages whose time has run out, those that are ready; the backoff of the others begins where their claim
+        has ended."""
+        ready: list[int] = []
+        waits: dict[int, list[int]] = {}
+        for seq, ready_at, receives, claimed in due:
+            wait = policy.backoff_ms(queue.settings, receives) if claimed else 0
+            if ready_at + wait > now:
+                waits.setdefault(wait, []).append(seq)
+            else:
+                ready.append(seq)
+        for wait, seqs in sorted(waits.items()):
+            self.engine.run(
+                f"UPDATE message SET ready_at = ready_at + ?, claim = {PUT_OFF} WHERE {self.engine.among('seq')}",
+                (wait, self.engine.listed(seqs)),
+            )
+        return ready
 
     def lock_ready(self, seqs: Sequence[int]) -> list[int]:
         """Those of these messages that are still ready; nobody else can change them before this unit ends."""
