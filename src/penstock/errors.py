@@ -25,6 +25,8 @@
     └── OperatorError             the operator must look at the store or the settings
         ├── StoreCorrupt
         ├── StoreForeign          not a Penstock store, or made by a newer version
+        ├── StoreReadOnly         this process may not write to it
+        ├── StoreInherited        a parent process had it open when it forked
         ├── MigrationUnfinished   the store is the half of a copy
         ├── MigrationFailed       what was copied is not what is to be copied
         ├── FeatureMissing        the store does not keep what was asked of it; another store would
@@ -158,6 +160,14 @@ class StoreCorrupt(OperatorError):
 
 
 class StoreForeign(OperatorError):
+    pass
+
+
+class StoreReadOnly(OperatorError):
+    pass
+
+
+class StoreInherited(OperatorError):
     pass
 
 

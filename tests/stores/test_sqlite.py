@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import apsw
@@ -20,12 +23,13 @@ from penstock.errors import (
     StoreCorrupt,
     StoreForeign,
     StoreFull,
+    StoreReadOnly,
     StoreUnavailable,
     TryAgain,
 )
 from penstock.model import Draft, Settings
 from penstock.stores import Store, open_store
-from penstock.stores.sql import migrations, sqlite
+from penstock.stores.sql import migrations, sqlite, sqlite_file
 
 NOW = 1_000_000
 
@@ -74,6 +78,37 @@ def folder_of(path: Path) -> dict[str, bytes]:
     """Every file beside the store that holds anything."""
     found = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
     return {name: content for name, content in found.items() if content and not name.endswith("-shm")}
+
+
+def rows_seen_elsewhere(path: Path) -> int:
+    """By a process of its own, with the SQLite inside Python."""
+    look = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("SELECT count(*) FROM message").fetchone()[0])
+connection.close()"""
+    return int(subprocess.run([sys.executable, "-c", look, str(path)], check=True, capture_output=True).stdout)
+
+
+@pytest.fixture
+def stranger() -> Iterator[Path]:
+    """A folder that every user can reach."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@contextmanager
+def as_stranger() -> Iterator[None]:
+    """As a user without privileges: root may read and write anything."""
+    if os.getuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
 
 
 class TestDurability:
@@ -131,6 +166,28 @@ class TestDurability:
         store = reopen(crashed)
         assert bodies(store) == list(range(100))
         store.close()
+
+    def test_a_connection_in_disorder_is_replaced_and_no_damage(self, opened, caplog):
+        """As a failure in the middle of things may leave it."""
+        fill(opened)
+        opened._connection.execute("BEGIN")
+        with pytest.raises(StoreUnavailable, match="within a transaction"), opened.unit():
+            pass
+        assert len(bodies(opened)) == 100
+        assert caplog.text.count("anew after a failure") == 1
+
+    def test_a_store_is_good_again_when_it_could_be_written_to(self, opened, caplog, monkeypatch):
+        """Reading alone proves nothing, and the log has one line for all that fails meanwhile."""
+        fill(opened)
+        with pytest.raises(StoreUnavailable), opened.unit():
+            raise StoreUnavailable("as if a sync had failed")
+        monkeypatch.setattr(sqlite.SqliteStore, "_configure", lambda self: self._connection.pragma("query_only", True))
+        for write in (True, False, True, False):
+            with pytest.raises(StoreUnavailable), opened.unit(write):
+                pass
+        assert len(caplog.messages) <= 2
+        monkeypatch.undo()
+        assert len(bodies(opened)) == 100
 
     def test_after_a_failed_sync_the_files_are_opened_anew(self, opened):
         fill(opened)
@@ -254,7 +311,7 @@ class TestPaths:
         assert (tmp_path / "file").read_text() == "text"
 
     def test_a_place_where_no_file_can_be_made(self):
-        with pytest.raises(StoreUnavailable, match="unable to open"):
+        with pytest.raises(StoreUnavailable, match="cannot be made"):
             reopen(Path("/proc/penstock.db"))
 
     def test_a_path_that_leads_in_circles(self, tmp_path):
@@ -262,21 +319,141 @@ class TestPaths:
         with pytest.raises(StoreUnavailable, match="loop"):
             reopen(tmp_path / "loop")
 
-    def test_a_file_that_may_not_be_read(self, path, monkeypatch):
+    def test_a_file_that_may_not_be_read(self, stranger):
+        path = stranger / "penstock.db"
         path.write_bytes(b"secret")
         path.chmod(0)
-
-        def refuse(*_args: object, **_more: object) -> None:
-            raise PermissionError(13, "Permission denied")
-
-        monkeypatch.setattr(Path, "open", refuse)  # whoever runs the tests may read anything
-        with pytest.raises(StoreUnavailable, match="Permission denied"):
+        with as_stranger(), pytest.raises(StoreUnavailable, match="Permission denied"):
             reopen(path)
+
+    def test_a_file_that_may_only_be_read(self, stranger):
+        path = stranger / "penstock.db"
+        reopen(path).close()
+        path.chmod(0o444)
+        before = path.read_bytes()
+        with as_stranger(), pytest.raises(StoreReadOnly, match="may only be read"):
+            reopen(path)
+        assert path.read_bytes() == before
 
     @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://relative.db", "penstock.db", "redis://x"])
     def test_a_url_that_names_no_store(self, url):
         with pytest.raises(InvalidSetting):
             open_store(url)
+
+
+class TestModes:
+    """What is in a queue is for the user who runs it."""
+
+    def modes(self, path: Path) -> set[int]:
+        return {file.stat().st_mode & 0o777 for file in path.parent.iterdir() if file.name.startswith(path.name)}
+
+    def test_new_files_are_for_their_owner_alone(self, path):
+        before = os.umask(0)
+        try:
+            store = reopen(path)
+            fill(store)
+        finally:
+            os.umask(before)
+        assert len(list(path.parent.iterdir())) == 3
+        assert self.modes(path) == {0o600}
+        store.close()
+
+    def test_through_a_link_to_a_file_that_is_not_there_yet(self, path, tmp_path):
+        (tmp_path / "elsewhere").mkdir()
+        path.symlink_to(tmp_path / "elsewhere" / "real.db")
+        store = reopen(path)
+        assert self.modes(tmp_path / "elsewhere" / "real.db") == {0o600}
+        fill(store)
+        assert len(bodies(store)) == 100
+        store.close()
+
+    def test_a_file_keeps_the_mode_it_was_given_and_its_log_has_the_same(self, path):
+        path.touch()
+        path.chmod(0o640)
+        store = reopen(path)
+        fill(store)
+        assert self.modes(path) == {0o640}
+        store.close()
+
+
+class TestGone:
+    """A file that is deleted, moved or replaced while it is in use."""
+
+    @pytest.fixture
+    def impatient(self, monkeypatch) -> None:
+        monkeypatch.setattr(sqlite, "_LOOK_S", 0.0)
+
+    @pytest.fixture
+    def filled(self, impatient, opened) -> Store:
+        fill(opened)
+        return opened
+
+    @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+    def test_nothing_is_confirmed_once_it_is_gone(self, filled, path, end, caplog):
+        Path(f"{path}{end}").unlink()
+        for write in (True, False, True):
+            with (
+                pytest.raises(StoreUnavailable, match="deleted or moved while the store was in use"),
+                filled.unit(write),
+            ):
+                pass
+        assert [f"{path}{end}" in line for line in caplog.messages] == [True]
+
+    def test_a_file_that_is_put_back_goes_on(self, filled, path, tmp_path):
+        path.rename(tmp_path / "moved.db")
+        with pytest.raises(StoreUnavailable), filled.unit():
+            pass
+        (tmp_path / "moved.db").rename(path)
+        assert len(bodies(filled)) == 100
+
+    def test_another_file_in_its_place_is_not_touched(self, filled, path, tmp_path):
+        other = tmp_path / "other" / "penstock.db"
+        store = reopen(other)
+        fill(store, messages=7)
+        for end in ("", "-wal", "-shm"):
+            Path(f"{path}{end}").unlink()
+            shutil.copy(f"{other}{end}", f"{path}{end}")
+        store.close()
+        with pytest.raises(StoreUnavailable, match="has been replaced"), filled.unit():
+            pass
+        filled.close()
+        again = reopen(path)
+        assert bodies(again) == list(range(7))
+        again.close()
+
+    def test_after_a_failure_no_new_store_takes_its_place(self, filled, path):
+        with pytest.raises(StoreUnavailable), filled.unit():
+            raise StoreUnavailable("as if a sync had failed")
+        for file in path.parent.glob("penstock.db*"):
+            file.unlink()
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="deleted or moved"), filled.unit():
+                pass
+        assert list(path.parent.glob("penstock.db*")) == []
+
+    def test_a_log_that_was_deleted_is_saved_by_an_orderly_end(self, filled, path):
+        Path(f"{path}-wal").unlink()
+        with pytest.raises(StoreUnavailable), filled.unit():
+            pass
+        filled.close()
+        again = reopen(path)
+        assert len(bodies(again)) == 100
+        again.close()
+
+    def test_it_is_looked_for_once_a_second(self, opened, path, monkeypatch):
+        now = [sqlite.time.monotonic()]
+        monkeypatch.setattr(sqlite.time, "monotonic", lambda: now[0])
+        looks = []
+        real = sqlite_file._inode
+        fill(opened)
+        monkeypatch.setattr(sqlite_file, "_inode", lambda name: looks.append(name) or real(name))
+        for _ in range(100):
+            bodies(opened)
+        assert looks == []
+        now[0] += 1.5
+        bodies(opened)
+        bodies(opened)
+        assert len(looks) == 3
 
 
 class TestDamage:
@@ -325,7 +502,7 @@ class TestDamage:
         self.damaged(closed)
 
     def test_ours_by_its_header_but_without_tables(self, path):
-        ours = f"PRAGMA application_id = {sqlite.APPLICATION_ID}"
+        ours = f"PRAGMA application_id = {sqlite_file.APPLICATION_ID}"
         foreign(path, "PRAGMA journal_mode = WAL", ours, "PRAGMA user_version = 1").close()
         self.damaged(path)
 
@@ -419,6 +596,26 @@ class TestSharing:
             with opened.unit() as unit:
                 unit.send("q", [Draft(b"100")], NOW)
             assert len(reading.peek("q", 1_000)) == 100  # one unit sees one state
+
+    def test_another_store_in_this_process_drops_no_lock(self, opened, path):
+        """A process that only looks, and finds no lock, would fold the log into the file and delete it."""
+        fill(opened)
+        for number in range(100, 104):
+            reopen(path).close()
+            assert rows_seen_elsewhere(path) == number
+            with opened.unit() as unit:
+                unit.send("q", [Draft(b"%d" % number)], NOW)
+        assert rows_seen_elsewhere(path) == 104
+
+    def test_a_store_that_is_refused_drops_no_lock(self, path):
+        connection = foreign(path, "PRAGMA journal_mode = WAL", "CREATE TABLE message (x)")
+        for number in range(3):
+            with pytest.raises(StoreForeign):
+                reopen(path)
+            assert rows_seen_elsewhere(path) == number
+            connection.execute("INSERT INTO message VALUES (1)")
+        assert rows_seen_elsewhere(path) == 3
+        connection.close()
 
     def test_a_store_whose_schema_another_is_making_is_waited_for(self, path):
         first, second = reopen(path), reopen(path)

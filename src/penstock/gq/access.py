@@ -45,7 +45,10 @@ class Access:
     def refuse_if_inherited(self) -> None:
         """Before any lock is taken: a thread that the child does not have may hold it."""
         if self.is_inherited:
-            raise InvalidRequest("a client does not survive a fork: make one in each process")
+            raise InvalidRequest(
+                "a client does not survive a fork: make one in each process, and on SQLite fork before any is made or "
+                "start processes by 'spawn' or 'forkserver'"
+            )
 
     def now(self) -> int:
         """By the clock that all processes of the store share."""

@@ -97,7 +97,9 @@ class Client:
 
     def close(self) -> None:
         """Stop the consumers, store what the producers still hold, and close the store. It stays open when a producer
-        raises."""
+        raises. In a child of a fork it does nothing: all of it belongs to the parent."""
+        if self._access.is_inherited:
+            return
         consumers = [*self._consumers]
         for consumer in consumers:
             consumer.stop()

@@ -118,6 +118,11 @@ class ApswEngine:
     def enter_ledger(self) -> None:
         """Nobody else is writing."""
 
+    def prove_writable(self) -> None:
+        """By a row that comes and goes: SQLite writes nothing for an update that changes nothing."""
+        self.run("INSERT INTO store SELECT * FROM store")
+        self.run("DELETE FROM store WHERE rowid > (SELECT min(rowid) FROM store)")
+
     def ledger_end(self) -> int:
         """One writer at a time writes the rows in their order."""
         return ids.SEQ_MAX
@@ -129,8 +134,10 @@ def translated(error: apsw.Error) -> PenstockError:
             return StoreBusy("another process is writing to the store")
         case apsw.FullError():
             return StoreFull("the device of the store is full")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreCorrupt(f"the store is damaged: {error}")
         # Our statements are fixed: one that SQLite does not understand has not found the tables it needs.
-        case apsw.CorruptError() | apsw.NotADBError() | apsw.SQLError():
+        case apsw.SQLError() if str(error).startswith("no such"):
             return StoreCorrupt(f"the store is damaged: {error}")
         case _:
             return StoreUnavailable(f"the store cannot be used: {error}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import os
-import struct
 import time
 from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
@@ -23,26 +22,20 @@ from secrets import token_bytes
 import apsw
 
 from penstock import ids
-from penstock.errors import (
-    InvalidSetting,
-    StoreBusy,
-    StoreForeign,
-    StoreUnavailable,
-)
+from penstock.complaint import Complaint
+from penstock.errors import InvalidSetting, StoreBusy, StoreCorrupt, StoreFull, StoreReadOnly, StoreUnavailable
 from penstock.stores.protocol import ALL_FEATURES, EVERYWHERE, Store, Unit
-from penstock.stores.sql import migrations
+from penstock.stores.sql import forks, migrations
 from penstock.stores.sql.apsw_engine import ApswEngine, translated
 from penstock.stores.sql.session import Cache, Session
+from penstock.stores.sql.sqlite_file import APPLICATION_ID, SqliteFile
 from penstock.stores.sql.unit import SqlUnit
 
 log = logging.getLogger(__name__)
 
-APPLICATION_ID = int.from_bytes(b"Pnst", "big")
 _OLDEST_SAFE_SQLITE = (3, 51, 3)
 
 _PAGE_BYTES = 4096
-# The file's own header, and that of the list of tables behind it.
-_HEADER_BYTES = 108
 # A longer WAL makes checkpoints rarer, and each of them longer. 4,000 pages are 16 MB.
 _CHECKPOINT_PAGES = 4_000
 # A page in the WAL has a header of its own.
@@ -53,6 +46,8 @@ _UNITS_BEFORE_LENGTHENING = 64
 _RESERVE_BYTES = 32 * 1024 * 1024
 _RESERVE_SHARE = 8
 _BUSY_NAP_S = 0.0005
+# How often a store at work looks whether its files are still there.
+_LOOK_S = 1.0
 # A server starts beside others that are at work, and nothing waits for it yet.
 _OPENING_PATIENCE_S = 10.0
 
@@ -76,13 +71,15 @@ class SqliteStore:
                 f"SQLite {apsw.sqlite_lib_version()} can corrupt shared files; 3.51.3 or later is needed"
             )
         self.url = url
-        # Absolute, because SQLite keeps a file called ":memory:" nowhere.
-        self.path = path = path.absolute()
+        self._file = SqliteFile(path)
+        self.path = self._file.path
+        self._process = os.getpid()
         self._patience_s = max(_OPENING_PATIENCE_S, patience_ms / 1000)
-        self._broken = False
+        # What has gone wrong since the file was last opened.
+        self._failure: Exception | None = None
+        self._trouble = Complaint(log)
         self._reserve = 0
-        refuse_foreign(path)
-        make_folder(path.parent)
+        self._file.prepare()
         self._open()
         self._patience_s = patience_ms / 1000
 
@@ -99,12 +96,17 @@ class SqliteStore:
 
     def _connect(self) -> None:
         try:
-            self._connection = apsw.Connection(str(self.path))
+            # It never makes the file: where that is gone, an empty one must not take its place.
+            self._connection = apsw.Connection(self._file.real_path, flags=apsw.SQLITE_OPEN_READWRITE)
         except apsw.Error as error:
             raise translated(error) from error
         try:
+            forks.note_opened(self._connection, self._file.inode())
             # Whoever is refused leaves the file and its WAL as they are.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            if self._connection.readonly("main"):
+                # SQLite would open it all the same, and refuse to write only when there is something to write.
+                raise StoreReadOnly(f"{self.path} may only be read: a store has to be written to")
             self._connection.set_busy_handler(self._wait_for_others)
             self._waiting_since = 0.0
             self._engine = ApswEngine(self._connection)
@@ -116,6 +118,8 @@ class SqliteStore:
             self._migrate()
             [(self._origin, self.secret)] = self._engine.rows("SELECT origin, secret FROM store")
             self._seen_version = self._data_version()
+            self._file.note_opened()
+            self._look_at = time.monotonic() + _LOOK_S
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except apsw.Error as error:
             self.close()
@@ -157,12 +161,16 @@ class SqliteStore:
         [(application,)] = self._engine.rows("PRAGMA application_id")
         [(tables,)] = self._engine.rows("SELECT count(*) FROM sqlite_schema")
         if application != APPLICATION_ID and (application or version or tables):
-            raise not_ours(self.path)
+            raise self._file.not_ours()
 
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
-        if self._broken:
-            self._reopen()
+        if os.getpid() != self._process:
+            raise forks.inherited(self.path)
+        if self._failure is not None:
+            self._reopen(self._failure)
+        elif time.monotonic() >= self._look_at:
+            self._look()
         with self._transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
             version = self._data_version()
             if version != self._cache.version:
@@ -188,10 +196,11 @@ class SqliteStore:
                 self._engine.forget()
                 self._roll_back()
                 raise
-        except StoreUnavailable:
+        except (StoreUnavailable, StoreCorrupt) as error:
             # Perhaps a sync has failed. What the kernel then holds in its cache need not be on the disk, and a
-            # second sync of the same descriptor would say nothing about it.
-            self._broken = True
+            # second sync of the same descriptor would say nothing about it. Nor is a store damaged for good because
+            # a connection that has seen a failure says so.
+            self._failure = error
             raise
 
     def _lengthen_log(self) -> None:
@@ -199,9 +208,10 @@ class SqliteStore:
 
         A sync that also has to record a new file length takes twice as long as one of blocks that are already there.
         SQLite trusts only frames whose checksums continue the chain, so zeros behind the last one mean nothing to it;
-        it leaves such a tail itself whenever it starts the WAL over.
+        it leaves such a tail itself whenever it starts the WAL over. SQLite has no locks on this file, only on the two
+        others: closing it here drops none.
         """
-        with suppress(OSError), Path(f"{self.path}-wal").open("r+b", buffering=0) as log_file:
+        with suppress(OSError), Path(f"{self._file.real_path}-wal").open("r+b", buffering=0) as log_file:
             length = log_file.seek(0, os.SEEK_END)
             while length < self._log_pages * _LOG_PAGE_BYTES:
                 length += log_file.write(bytes(min(1 << 20, self._log_pages * _LOG_PAGE_BYTES - length)))
@@ -226,12 +236,36 @@ class SqliteStore:
         time.sleep(_BUSY_NAP_S)
         return True
 
-    def _reopen(self) -> None:
-        log.warning("opening the store anew after a failure: %s", self.path)
-        with suppress(apsw.Error):
-            self._connection.close(True)
-        self._open()
-        self._broken = False
+    def _look(self) -> None:
+        """The next unit looks again when this raises, so a file that is put back is found at once."""
+        self._refuse_gone()
+        self._trouble.end(f"{self.path} is there again")
+        self._look_at = time.monotonic() + _LOOK_S
+
+    def _refuse_gone(self) -> None:
+        try:
+            self._file.refuse_gone()
+        except StoreUnavailable as error:
+            self._trouble.say(str(error))
+            raise
+
+    def _reopen(self, failure: Exception) -> None:
+        """The store is good again when it could be written to: from a device that fails, reading may go on for long."""
+        self._trouble.say(f"opening {self.path} anew after a failure: {failure}")
+        self._refuse_gone()
+        self._let_go(force=True)
+        try:
+            self._open()
+            self._prove()
+        except StoreReadOnly as error:
+            raise StoreUnavailable(str(error)) from error
+        self._failure = None
+        self._trouble.end(f"{self.path} can be used again")
+
+    def _prove(self) -> None:
+        # A full device answers, and may have room for claims and acks.
+        with suppress(StoreFull), self._transaction("BEGIN IMMEDIATE"):
+            self._engine.prove_writable()
 
     def has_room(self) -> bool:
         try:
@@ -259,54 +293,11 @@ class SqliteStore:
         return int(version)  # type: ignore[arg-type]
 
     def close(self) -> None:
+        if os.getpid() == self._process:
+            self._let_go()
+
+    def _let_go(self, force: bool = False) -> None:
         with suppress(apsw.Error):
-            self._connection.close()
-
-
-def make_folder(folder: Path) -> None:
-    """Create a folder so that it survives a power cut: its parent is synced as well."""
-    if folder.exists():
-        return
-    try:
-        make_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StoreUnavailable(f"the folder {folder} cannot be made: {error.strerror}") from error
-
-
-def not_ours(path: Path) -> StoreForeign:
-    return StoreForeign(f"{path} is a SQLite database, but not one of Penstock's; nothing was changed in it")
-
-
-def refuse_foreign(path: Path) -> None:
-    """Raise for a file that is not ours, before SQLite has had a chance to touch it.
-
-    The first hundred bytes of a SQLite file carry its application id and its schema version. A file of ours
-    that was cut off before its first checkpoint is still without tables: then all is in the WAL beside it, or
-    nothing has been stored yet.
-    """
-    try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be read: {error.strerror}") from error
-    if not header:
-        return
-    if len(header) < _HEADER_BYTES or not header.startswith(b"SQLite format 3\x00"):
-        raise StoreForeign(f"{path} is not a SQLite database; nothing was changed in it")
-    [version] = struct.unpack(">I", header[60:64])
-    [application] = struct.unpack(">I", header[68:72])
-    # Page 1 is the root of the list of tables: a leaf without cells is an empty list.
-    has_tables = header[100:101] != b"\x0d" or header[103:105] != b"\x00\x00"
-    if application == 0 and version == 0 and not has_tables:
-        return
-    if application != APPLICATION_ID:
-        raise not_ours(path)
-    migrations.missing("sqlite", version)
+            self._connection.close(force)
+        forks.note_closed(self._connection)
+        self._file.note_closed()
