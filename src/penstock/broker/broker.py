@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 _BUSY_RETRY_S = 0.001
 _BUSY_PATIENCE_S = 10.0
+_PROVE_S = 1.0
 _CHANGED_ELSEWHERE_S = 0.05
 # Word from another server may get lost on its way; whoever waits looks for himself this often.
 _LOOK_ANYWAY_S = 5.0
@@ -69,6 +70,7 @@ class Broker:
         self._alarms = Alarms(loop, self._units.now, self._look)
         self._watch_timer: asyncio.TimerHandle | None = None
         self._moves = Moves(self, loop)
+        self._prove_at = 0.0
         self._sweeps = Sweeps(self, loop, ledger_retention_ms)
         self._stopping = False
         self._finished = False
@@ -128,6 +130,17 @@ class Broker:
         operation = Work(function, writes, patient)
         self._submit(operation)
         return operation
+
+    def check(self) -> Pending[None]:
+        """Fails while the store cannot be used. One proof a second that it can be written to is enough: between them, a
+        look will do."""
+        if self._loop.time() < self._prove_at:
+            return self.work(lambda unit, _now: unit.list_queues(0, 1), writes=False).then(lambda _page: None)
+
+        def proved(_none: None) -> None:
+            self._prove_at = self._loop.time() + _PROVE_S
+
+        return self.work(lambda unit, _now: unit.prove_writable()).then(proved)
 
     def in_steps(self, step: Callable[[Unit, int], int], patient: bool = False) -> Pending[int]:
         """Run a function inside one unit after the other until it has found nothing left to do; the sum of the rest."""

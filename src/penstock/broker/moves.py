@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from penstock import limits
+from penstock.complaint import Complaint
 from penstock.errors import FeatureMissing, MoveNotFound
 from penstock.model import Move, MoveStatus, Settings
 from penstock.pending import Pending
@@ -34,6 +35,7 @@ class Moves:
         self._under_way: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
+        self._trouble = Complaint(log)
 
     def start(self, source: str, target: str, create_as: Settings, claimed: bool) -> Pending[Move]:
         def start(unit: Unit, now: int) -> Move:
@@ -50,6 +52,7 @@ class Moves:
         """Go on with what an earlier process, or one that has died, has left unfinished."""
 
         def resume(moves: list[str]) -> None:
+            self._trouble.end("unfinished moves can be read again")
             for move_id in moves:
                 self._carry_on(move_id)
             self._look_later()
@@ -58,7 +61,7 @@ class Moves:
             if isinstance(error, FeatureMissing):
                 return  # such a store never has any
             if not self._stopping:
-                log.warning("unfinished moves cannot be read yet: %s", error)
+                self._trouble.say(f"unfinished moves cannot be read yet: {error}")
             self._look_later()
 
         self._broker.work(lambda unit, _now: unit.unfinished_moves(), writes=False, patient=True).listen(resume, failed)

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.complaint import Complaint
 from penstock.errors import TryAgain
 from penstock.stores.protocol import Unit
 
@@ -25,6 +26,7 @@ class Sweeps:
         self._ledger_retention_ms = ledger_retention_ms
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
+        self._trouble = Complaint(log, logging.ERROR)
 
     def start(self) -> None:
         if not self._stopping:
@@ -40,11 +42,12 @@ class Sweeps:
             return unit.sweep(now, limits.STEP_ROWS, now - self._ledger_retention_ms)
 
         def swept(_freed: int) -> None:
+            self._trouble.end("the sweep works again")
             self.start()
 
         def failed(error: Exception) -> None:
             if not isinstance(error, TryAgain):
-                log.error("the sweep failed: %s", error)
+                self._trouble.say(f"the sweep failed: {error}")
             self.start()
 
         self._broker.in_steps(step, patient=True).listen(swept, failed)

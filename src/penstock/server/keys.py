@@ -10,6 +10,7 @@ import asyncio
 import logging
 
 from penstock.broker import Broker
+from penstock.complaint import Complaint
 from penstock.model import Key
 from penstock.stores.protocol import Feature, Store
 
@@ -23,6 +24,7 @@ class KeyWatch:
         self._broker = broker
         self._loop = loop
         self._timer: asyncio.TimerHandle | None = None
+        self._trouble = Complaint(log)
         self._can_change = Feature.KEYS in store.features
         self.keyring = broker.keyring
         if self._can_change:
@@ -40,6 +42,7 @@ class KeyWatch:
             # What was read before this server made or revoked a key is old already.
             if changes == self.keyring.changes:
                 self.keyring.load(keys)
+            self._trouble.end("API keys can be read again")
             self.start()
 
         asked = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False, patient=True)
@@ -48,7 +51,7 @@ class KeyWatch:
     def _keep(self, error: Exception) -> None:
         """What was known stays known while the store does not answer."""
         if self._can_change:
-            log.warning("API keys cannot be read: %s", error)
+            self._trouble.say(f"API keys cannot be read: {error}")
         self.start()
 
     def stop(self) -> None:

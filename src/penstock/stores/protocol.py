@@ -344,6 +344,10 @@ class Unit(Protocol):
     def tally(self, queue: str) -> Tally:
         """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""
 
+    def prove_writable(self) -> None:
+        """Show whether the store can be written to: raises StoreUnavailable, here or at the end of the unit, where it
+        cannot. Nothing is changed."""
+
 
 class Store(Protocol):
     """Opened once per process. At most `lanes` threads use it at a time."""

@@ -99,11 +99,11 @@ _OPERATIONS = {
         id="mqsHealth",
         tag=_TAG,
         summary="Ask for the server's health",
-        description="Asks the store as well.",
+        description="Asks the store as well, and at most once a second writes to it.",
         parameters=(_TRACE,),
         answers={
             200: answer(
-                "`red` when the store does not answer.", text(enum=["green", "red"]), "green", TEXT, headers=_TRACED
+                "`red` when the store cannot be used.", text(enum=["green", "red"]), "green", TEXT, headers=_TRACED
             )
         },
     ),

@@ -40,6 +40,9 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         self.stirred: set[str] = set()
         self._state = state
 
+    def prove_writable(self) -> None:
+        pass
+
     # Queues
 
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:

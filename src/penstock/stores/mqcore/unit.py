@@ -48,6 +48,9 @@ class MqCoreUnit(LackingVerbs):
         self._folders = round_.folders
         self._claimed: list[tuple[QueueFolder, str]] = []
 
+    def prove_writable(self) -> None:
+        os.utime(self._folders.new)
+
     # Queues
 
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:

@@ -70,6 +70,9 @@ class Engine(Protocol):
     def enter_ledger(self) -> None:
         """Called before this unit writes rows into the ledger."""
 
+    def prove_writable(self) -> None:
+        """See the verb."""
+
     def ledger_end(self) -> int:
         """Up to which number the ledger is complete: no row can appear any more among those before it.
 

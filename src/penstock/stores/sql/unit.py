@@ -32,6 +32,9 @@ class SqlUnit(
     def __init__(self, session: Session) -> None:
         self.session = session
 
+    def prove_writable(self) -> None:
+        self.session.engine.prove_writable()
+
     @property
     def stirred(self) -> set[str]:
         return self.session.stirred
