@@ -11,6 +11,7 @@ from penstock import __version__
 from penstock.cli.claim import claim
 from penstock.cli.completion import completion
 from penstock.cli.config import config
+from penstock.cli.export import export, import_
 from penstock.cli.key import key
 from penstock.cli.migrate import migrate_store
 from penstock.cli.options import explain_durations
@@ -53,6 +54,8 @@ for _command in (
     release,
     peek,
     purge,
+    export,
+    import_,
     key,
     pipeline,
     migrate_store,

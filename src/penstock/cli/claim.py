@@ -1,7 +1,11 @@
-"""`penstock claim`: take messages to work on."""
+"""`penstock claim`: take messages to work on, once or as they come."""
 
 from __future__ import annotations
 
+import json
+import sys
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -13,24 +17,33 @@ from penstock.cli.output import note, print_json
 from penstock.cli.program import NOT_ALL_DONE
 
 if TYPE_CHECKING:
-    from penstock.client import Client
+    from penstock.client import ClaimedMessage, Client
+
+_FIRST_NAP_S = 0.5
+_LONGEST_NAP_S = 10.0
 
 
 @click.command()
 @queue_argument
 @click.option(
-    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=1, show_default=True, help="Messages at most."
+    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=1, show_default=True, help="Messages at most at once."
 )
 @click.option("--hold", "hold_ms", type=Duration(), help="How long to hold them.  [default: as the queue is set]")
 @click.option("--wait", "wait_ms", type=Duration(most=limits.WAIT_MS), default="0s", show_default=True,
               help="How long to wait for the first one.")  # fmt: skip
+@click.option("--ack", is_flag=True, help="Finish the messages as soon as they are printed.")
+@click.option("--follow", is_flag=True, help="Go on until Ctrl-C, and print messages as they come.")
 @talks_to_server
-def claim(client: Client, queue: str, limit: int, hold_ms: int | None, wait_ms: int, as_json: bool) -> int | None:
+def claim(
+    client: Client, queue: str, limit: int, hold_ms: int | None, wait_ms: int, ack: bool, follow: bool, as_json: bool
+) -> int | None:
     """Claim messages to work on.
 
     Nobody else gets them until they are released or the hold ends. Finish a message with
-    'penstock ack QUEUE RECEIPT'.
+    'penstock ack QUEUE RECEIPT', or all that are printed with --ack.
     """
+    if follow:
+        return _follow(client, queue, limit, hold_ms, ack, as_json)
     messages = client.claim(queue, limit, hold_ms, wait_ms)
     if as_json:
         print_json({"messages": [message_as_json(message) for message in messages]})
@@ -39,4 +52,46 @@ def claim(client: Client, queue: str, limit: int, hold_ms: int | None, wait_ms: 
     if not messages:
         note(f"no message is ready in queue {queue}")
         return NOT_ALL_DONE
+    return _acked(client, queue, messages) if ack else None
+
+
+def _follow(client: Client, queue: str, limit: int, hold_ms: int | None, ack: bool, as_json: bool) -> int | None:
+    for messages in _as_they_come(client, queue, limit, hold_ms):
+        if as_json:
+            for message in messages:
+                click.echo(json.dumps(message_as_json(message)))
+        else:
+            print_claimed(messages)
+        # What is not printed must not be acked, and a pipe takes it only now.
+        sys.stdout.flush()
+        if ack:
+            _acked(client, queue, messages)
     return None
+
+
+def _as_they_come(client: Client, queue: str, limit: int, hold_ms: int | None) -> Iterator[list[ClaimedMessage]]:
+    """A server that is away for a while is waited for, but not the first time: then its address is wrong."""
+    from penstock.client import Unavailable, Unreachable
+
+    nap_s, reached = _FIRST_NAP_S, False
+    while True:
+        try:
+            messages = client.claim(queue, limit, hold_ms, limits.WAIT_MS if reached else 0)
+        except (Unavailable, Unreachable) as error:
+            if not reached:
+                raise
+            note(f"{error}; goes on when the server is back")
+            time.sleep(nap_s)
+            nap_s = min(2 * nap_s, _LONGEST_NAP_S)
+            continue
+        nap_s, reached = _FIRST_NAP_S, True
+        if messages:
+            yield messages
+
+
+def _acked(client: Client, queue: str, messages: list[ClaimedMessage]) -> int | None:
+    done = client.ack(queue, messages)
+    for message, was_done in zip(messages, done, strict=True):
+        if not was_done:
+            note(f"not acked: {message.receipt} (its claim has ended)")
+    return None if all(done) else NOT_ALL_DONE

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from penstock.cli.keyholder import KeyHolder, ListedKey, key_holder
+from penstock.cli.options import cacert_option
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
 
@@ -26,12 +27,13 @@ def _finds_keys(command: Command) -> Command:
     @click.option("--url", envvar="PENSTOCK_URL", show_envvar=True, help="Ask the server at this address instead.")
     @click.option("--api-key", envvar="PENSTOCK_API_KEY", metavar="KEY", show_envvar=True,
                   help="Key for the server, with admin on every queue.")  # fmt: skip
+    @cacert_option
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
     def with_holder(
-        store: str | None, path: str | None, url: str | None, api_key: str | None, **rest: Any
+        store: str | None, path: str | None, url: str | None, api_key: str | None, cacert: str | None, **rest: Any
     ) -> int | None:
-        return command(key_holder(store, path, url, api_key), **rest)
+        return command(key_holder(store, path, url, api_key, cacert), **rest)
 
     return with_holder
 

@@ -45,19 +45,21 @@ class KeyHolder(Protocol):
         """The key with this secret."""
 
 
-def key_holder(store: str | None, path: str | None, url: str | None, api_key: str | None) -> KeyHolder:
+def key_holder(
+    store: str | None, path: str | None, url: str | None, api_key: str | None, cacert: str | None
+) -> KeyHolder:
     """As the command line says, else the server in PENSTOCK_URL, else the store that a server would have here."""
     named = click.get_current_context().get_parameter_source("url")
     if store is not None or path is not None:
         if url is not None and named is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError("--url asks a server, --store and --config open a store: give only one of them")
         url = None
-    return StoreKeys(store, path) if url is None else ServerKeys(url, api_key)
+    return StoreKeys(store, path) if url is None else ServerKeys(url, api_key, cacert)
 
 
 class ServerKeys:
-    def __init__(self, url: str, api_key: str | None) -> None:
-        self._url, self._api_key = url, api_key
+    def __init__(self, url: str, api_key: str | None, cacert: str | None) -> None:
+        self._url, self._api_key, self._cacert = url, api_key, cacert
 
     def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
         from penstock.keys import FIRST_KEY
@@ -75,7 +77,7 @@ class ServerKeys:
         raise click.UsageError("a server does not look for a key by its secret: give --name, or open the --store")
 
     def _ask(self, work: Callable[[Client], T]) -> T:
-        with connect(self._url, self._api_key) as client:
+        with connect(self._url, self._api_key, cacert=self._cacert) as client:
             return work(client)
 
 

@@ -16,6 +16,8 @@ from penstock import limits
 from penstock.cli.text import duration, parse_duration
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from penstock.client import Client
 
 DEFAULT_URL = "http://127.0.0.1:8080"
@@ -27,19 +29,29 @@ _DURATIONS = "A DURATION is written like 500ms, 30s, 5m, 2h, 1d or 1h30m; 'forev
 Command = Callable[..., int | None]
 
 
+cacert_option = click.option(
+    "--cacert",
+    envvar="PENSTOCK_CACERT",
+    show_envvar=True,
+    metavar="PATH",
+    help="Trust the certificates in this file, instead of the system's.",
+)
+
+
 def talks_to_server(command: Command) -> Command:
     """Adds `--url`, `--api-key` and `--json`; the command gets an open client as its first argument."""
 
     @click.option("--url", envvar="PENSTOCK_URL", default=DEFAULT_URL, show_default=True, show_envvar=True,
                   help="Address of the server.")  # fmt: skip
     @click.option("--api-key", envvar="PENSTOCK_API_KEY", metavar="KEY", show_envvar=True, help="Key for the server.")
+    @cacert_option
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
-    def with_client(url: str, api_key: str | None, **rest: Any) -> int | None:
+    def with_client(url: str, api_key: str | None, cacert: str | None, **rest: Any) -> int | None:
         from penstock.client import InvalidRequest
 
         try:
-            with connect(url, api_key) as client:
+            with connect(url, api_key, cacert=cacert) as client:
                 return command(client, **rest)
         except InvalidRequest as error:
             raise InvalidRequest(_in_options(str(error)), error.status) from error
@@ -55,13 +67,23 @@ def _in_options(text: str) -> str:
     return text
 
 
-def connect(url: str, api_key: str | None, timeout_s: float = 30) -> Client:
+def connect(url: str, api_key: str | None, timeout_s: float = 30, cacert: str | None = None) -> Client:
     from penstock.client import Client
 
     try:
-        return Client(url, api_key, timeout_s)
+        return Client(url, api_key, timeout_s, tls=_trusting(cacert) if cacert else None)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _trusting(path: str) -> SSLContext:
+    """Certificates signed by the authorities in this file, and no others."""
+    from ssl import SSLError, create_default_context
+
+    try:
+        return create_default_context(cafile=path)
+    except (OSError, SSLError) as error:
+        raise click.UsageError(f"--cacert {path} cannot be used: {error.strerror or error}") from error
 
 
 class QueueName(click.ParamType[str]):
@@ -79,7 +101,10 @@ class QueueName(click.ParamType[str]):
 
         try:
             with connect(
-                ctx.params.get("url") or DEFAULT_URL, ctx.params.get("api_key"), _COMPLETION_TIMEOUT_S
+                ctx.params.get("url") or DEFAULT_URL,
+                ctx.params.get("api_key"),
+                _COMPLETION_TIMEOUT_S,
+                ctx.params.get("cacert"),
             ) as client:
                 names = [queue.name for queue in islice(client.queues(count=False), _COMPLETION_NAMES)]
         except (ClientError, click.UsageError):

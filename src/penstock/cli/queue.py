@@ -71,10 +71,26 @@ def list_queues(client: Client, as_json: bool) -> None:
 @queue.command()
 @queue_argument
 @functools.partial(settings_options, of_new=True)
+@click.option("--if-missing", is_flag=True, help="Leave a queue that exists as it is.")
 @talks_to_server
-def create(client: Client, queue: str, as_json: bool, **settings: Any) -> None:
+def create(client: Client, queue: str, as_json: bool, if_missing: bool, **settings: Any) -> None:
     """Create a queue."""
-    created = client.create_queue(queue, **_given(**settings))
+    from penstock.client import QueueExists
+
+    given = _given(**settings)
+    try:
+        created = client.create_queue(queue, **given)
+    except QueueExists:
+        if not if_missing:
+            raise
+        found = client.queue(queue)
+        _print(found, as_json, f"queue {found.name} exists")
+        differing = [name for name, value in given.items() if found.settings.get(name) != value]
+        if differing:
+            note(
+                f"it was created with another {', '.join(map(_flag_of, differing))}; 'penstock queue update' changes it"
+            )
+        return
     _print(created, as_json, f"created queue {created.name}")
 
 
@@ -129,6 +145,10 @@ def delete(client: Client, queue: str, as_json: bool, yes: bool) -> int | None:
     deleted = client.delete_queue(queue)
     _print(deleted, as_json, f"deleted queue {deleted.name}")
     return None
+
+
+def _flag_of(setting: str) -> str:
+    return next(flag for flag, name, *_ in _SETTINGS if name == {"redrive": "dead_letter_queue"}.get(setting, setting))
 
 
 def _given(

@@ -1,19 +1,23 @@
-"""`penstock send`: one message, from the command line, a file or standard input."""
+"""`penstock send`: one message, or one a line, from the command line, a file or standard input."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.feed import BadLine, Feed
+from penstock.cli.lines import lines_of
 from penstock.cli.options import Duration, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json
 
 if TYPE_CHECKING:
-    from penstock.client import Client
+    from penstock.client import Client, Draft
 
 
 class Attribute(click.ParamType[tuple[str, str]]):
@@ -29,7 +33,9 @@ class Attribute(click.ParamType[tuple[str, str]]):
 @click.command()
 @queue_argument
 @click.argument("body", required=False)
-@click.option("--file", metavar="PATH", help="Send what this file holds.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="Send what this file holds.")
+@click.option("--lines", "form", flag_value="lines", help="Send each line as a message; --file may be repeated.")
+@click.option("--ndjson", "form", flag_value="ndjson", help="The same, and every line must be a JSON value.")
 @click.option("--content-type", metavar="TYPE", help="What the body is, such as application/json.")
 @click.option("--attribute", "attributes", type=Attribute(), multiple=True, help="Attach a value; may be repeated.")
 @click.option(
@@ -43,25 +49,59 @@ def send(
     client: Client,
     queue: str,
     body: str | None,
-    file: str | None,
+    files: tuple[str, ...],
+    form: str | None,
     content_type: str | None,
     attributes: tuple[tuple[str, str], ...],
     delay_ms: int | None,
     as_json: bool,
 ) -> None:
-    """Send one message and print its id.
+    """Send one message and print its id, or one a line and print how many.
 
-    BODY is the text itself. With '-', or without any, the body is read from standard input.
+    BODY is the text itself. With '-', or without any, the body is read from standard input. With --lines or --ndjson
+    many are sent in few requests, while lines come; blank lines are messages to --lines, and nothing to --ndjson.
     """
     from penstock.client import Draft
 
-    [sent] = client.send_many(queue, [Draft(read_body(body, file), content_type, dict(attributes), delay_ms)])
+    if form is not None:
+        if body not in (None, "-"):
+            raise click.UsageError(f"--{form} reads standard input or --file, not a BODY")
+        read = _line_reader(form, content_type, dict(attributes), delay_ms)
+        feed = Feed(client, queue, read)
+        feed.send_all(lines_of(files))
+        feed.report(as_json)
+        return
+    if len(files) > 1:
+        raise click.UsageError("one message comes from one --file: several need --lines or --ndjson")
+    data = read_body(body, files[0] if files else None)
+    [sent] = client.send_many(queue, [Draft(data, content_type, dict(attributes), delay_ms)])
     if as_json:
         print_json(asdict(sent))
         return
     click.echo(sent.id)
     if not sent.stored:
         note("an equal message is in the queue already; this is its id")
+
+
+def _line_reader(
+    form: str, content_type: str | None, attributes: dict[str, str], delay_ms: int | None
+) -> Callable[[bytes], Draft | None]:
+    from penstock.client import Draft
+
+    def line(text: bytes) -> Draft:
+        return Draft(text, content_type, attributes, delay_ms)
+
+    def json_line(text: bytes) -> Draft | None:
+        text = text.strip()
+        if not text:
+            return None
+        try:
+            json.loads(text)
+        except ValueError as error:
+            raise BadLine(f"not JSON: {error}") from error
+        return Draft(text, content_type or "application/json", attributes, delay_ms)
+
+    return line if form == "lines" else json_line
 
 
 def read_body(body: str | None, file: str | None) -> bytes:

@@ -21,7 +21,9 @@ Value: TypeAlias = str | int | float | bool
 ENVIRONMENT = "PENSTOCK_"
 FILE = "penstock.toml"
 # Variables that other parts of the program read.
-_READ_ELSEWHERE = frozenset({"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_MQ_ROOT"})
+_READ_ELSEWHERE = frozenset(
+    {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_CACERT", "PENSTOCK_MQ_ROOT"}
+)
 _OF_THE_TESTS = "PENSTOCK_TEST_"
 _TRUTHS = {
     "true": True,
