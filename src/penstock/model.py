@@ -195,6 +195,13 @@ class PeekAfter(Struct, frozen=True):
     seq: int
 
 
+class Purged(Struct, frozen=True):
+    """What one step of a purge by age has done; `after` is where the next goes on, None past the end."""
+
+    count: int
+    after: PeekAfter | None
+
+
 class LedgerRow(Struct, frozen=True):
     """What became of one message in one queue."""
 

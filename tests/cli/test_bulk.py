@@ -256,3 +256,17 @@ def test_an_authority_of_ones_own(certificate: tuple[Path, Path], tmp_path: Path
             assert (refused.exit_code, "--cacert" in refused.stderr) == (2, True), refused.output
     finally:
         server.stop()
+
+
+# purge --older-than
+
+
+def test_purge_of_what_is_older(run, client, server):
+    client.send_many("q", ["old"] * 3)
+    server.clock.advance(3600)
+    client.send("q", "young")
+    assert run("purge", "q", "--older-than", "2h", "--yes").stdout == "purged 0 messages\n"
+    assert run("purge", "q", "--older-than", "30m", "--yes").stdout == "purged 3 messages\n"
+    assert bodies(client) == [b"young"]
+    assert run("purge", "nowhere", "--older-than", "1s", "--yes").exit_code == 3
+    assert client.purge("q", older_than_ms=0) == 1

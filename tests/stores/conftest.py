@@ -22,6 +22,7 @@ from penstock.model import (
     Move,
     Outcome,
     PeekAfter,
+    Purged,
     Queue,
     Receipt,
     Sent,
@@ -341,6 +342,14 @@ class Verbs:
     def purge(self, queue: str = "q", limit: int = 1_000, through: int | None = None) -> int:
         with self.unit() as unit:
             return unit.purge(queue, self.now, limit, unit.last_seq() if through is None else through)
+
+    def purge_older(
+        self, sent_before: int, queue: str = "q", limit: int = 1_000, through: int | None = None,
+        after: PeekAfter | None = None,
+    ) -> Purged:  # fmt: skip
+        with self.unit() as unit:
+            seq = unit.last_seq() if through is None else through
+            return unit.purge_older(queue, self.now, limit, seq, sent_before, after)
 
     def peek(self, queue: str = "q", limit: int = 10_000, after: PeekAfter | None = None) -> list[Message]:
         with self.unit(write=False) as unit:

@@ -344,6 +344,11 @@ class SideBySide(RuleBasedStateMachine):
         through = self.last_seq() - back
         self.both(lambda unit, _: unit.purge(queue, self.now, limit, through))
 
+    @rule(queue=names, limit=few, back=st.sampled_from([0, 0, 2]), age=st.sampled_from([0, 5, 50]))
+    def purge_older(self, queue: str, limit: int, back: int, age: int) -> None:
+        through = self.last_seq() - back
+        self.both(lambda unit, _: unit.purge_older(queue, self.now, limit, through, self.now - age))
+
     @precondition(lambda self: self.memory.unit is None)
     @rule(limit=st.sampled_from([1, 3, 1_000]), age=st.sampled_from([5, 50, 1_000]))
     def sweep(self, limit: int, age: int) -> None:

@@ -26,6 +26,7 @@ from penstock.broker.alarms import Alarms
 from penstock.broker.lanes import Lanes
 from penstock.broker.moves import Moves
 from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, SendOnce, Steps, Work
+from penstock.broker.purges import AgedPurge
 from penstock.broker.sweeps import Sweeps
 from penstock.broker.units import Units
 from penstock.broker.waiters import Waiters
@@ -114,6 +115,10 @@ class Broker:
             return unit.purge(queue, now, limits.STEP_ROWS, through[0])
 
         return self.in_steps(step)
+
+    def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
+        """Finish every message that is older than that now, and say how many there were."""
+        return AgedPurge(self.work, queue, older_than_ms).done
 
     def release_all(self, queue: str) -> Pending[int]:
         return self.in_steps(lambda unit, now: unit.release_all(queue, now, limits.STEP_ROWS))

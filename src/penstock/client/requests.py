@@ -145,9 +145,10 @@ def peek(queue: str, limit: int = 10, after: str | None = None) -> Request[Peeke
     return Request(_peeked, "GET", _path(queue, f"/messages?{query}"), repeatable=True)
 
 
-def purge(queue: str) -> Request[int]:
-    """Remove every message, claimed or not. How many there were."""
-    return Request(_purged, "POST", _path(queue, "/purge"), _encoded({}))
+def purge(queue: str, older_than_ms: int | None = None) -> Request[int]:
+    """Remove every message, claimed or not; or only those that were sent longer ago. How many there were."""
+    asked = {} if older_than_ms is None else {"older_than_ms": older_than_ms}
+    return Request(_purged, "POST", _path(queue, "/purge"), _encoded(asked))
 
 
 # API keys

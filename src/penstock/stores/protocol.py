@@ -38,6 +38,7 @@ from penstock.model import (
     Message,
     Move,
     PeekAfter,
+    Purged,
     Queue,
     QueuePage,
     Receipt,
@@ -190,6 +191,16 @@ class Unit(Protocol):
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
         """Finish up to `limit` messages whose `seq` is at most `through`, claimed ones too, in the order of
         `peek`, and say how many. Raises QueueNotFound."""
+
+    def purge_older(
+        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
+    ) -> Purged:
+        """Look at up to `limit` messages behind `after` in the order of `peek`, and finish those that were sent before
+        this instant and whose `seq` is at most `through`, claimed ones too. Raises QueueNotFound.
+
+        Young messages are looked at once and left alone. One that changes its place meanwhile, because its claim ends,
+        may be missed.
+        """
 
     def last_seq(self) -> int:
         """The highest sequence number given out so far: the `through` of a purge or move that starts now.

@@ -278,3 +278,19 @@ def test_purge_of_more_than_one_step(native: Native) -> None:
     for start in range(0, count, limits.SEND_LIMIT):
         native.send(*("x" for _ in range(min(limits.SEND_LIMIT, count - start))))
     assert native.talk("POST", "/v1/queues/q/purge").json == {"purged": count}
+
+
+def test_purge_of_what_is_older(native: Native, server: ThreadServer) -> None:
+    native.send(*(str(number) for number in range(1_500)))
+    server.clock.advance(60)
+    native.send("young", "younger")
+    assert native.talk("POST", "/v1/queues/q/purge", {"older_than_ms": 120_000}).json == {"purged": 0}
+    assert native.talk("POST", "/v1/queues/q/purge", {"older_than_ms": 30_000}).json == {"purged": 1_500}
+    assert native.talk("GET", "/v1/queues/q").json["count"]["total"] == 2
+
+
+@pytest.mark.parametrize("asked", [{"older_than_ms": -1}, {"older_than_ms": "1d"}, {"older": 1}, []])
+def test_purge_with_nonsense_changes_nothing(native: Native, asked: object) -> None:
+    native.send("a")
+    assert native.talk("POST", "/v1/queues/q/purge", asked).status == 400
+    assert native.talk("GET", "/v1/queues/q").json["count"]["total"] == 1

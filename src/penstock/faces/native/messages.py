@@ -45,6 +45,10 @@ class ReleaseRequest(Struct, forbid_unknown_fields=True):
     delay_ms: int | None = None
 
 
+class PurgeRequest(Struct, forbid_unknown_fields=True):
+    older_than_ms: int | None = None
+
+
 class RenewRequest(Struct, forbid_unknown_fields=True):
     receipts: list[str]
     hold_ms: int
@@ -65,6 +69,7 @@ def _counting_decoder(shape: type[T]) -> Callable[[bytes], T]:
 _read_claim = decoder(ClaimRequest)
 _read_receipts = _counting_decoder(ReceiptsRequest)
 _read_release = _counting_decoder(ReleaseRequest)
+_read_purge = decoder(PurgeRequest)
 _read_renew = _counting_decoder(RenewRequest)
 
 
@@ -128,7 +133,13 @@ class _Messages:
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params
-        return self._broker.purge(queue).then(lambda purged: json_response(200, {"purged": purged}))
+        older_than_ms = _read_purge(request.body).older_than_ms
+        if older_than_ms is None:
+            purging = self._broker.purge(queue)
+        else:
+            within("older_than_ms", older_than_ms, 0, limits.DURATION_MS)
+            purging = self._broker.purge_older(queue, older_than_ms)
+        return purging.then(lambda purged: json_response(200, {"purged": purged}))
 
     def peek(self, request: Request) -> Pending[Response]:
         [queue] = request.params

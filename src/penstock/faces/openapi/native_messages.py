@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from penstock import limits
 from penstock.faces.native.drafts import SendMessage, SendRequest
-from penstock.faces.native.messages import ClaimRequest, ReceiptsRequest, ReleaseRequest, RenewRequest
+from penstock.faces.native.messages import ClaimRequest, PurgeRequest, ReceiptsRequest, ReleaseRequest, RenewRequest
 from penstock.faces.openapi import structs
 from penstock.faces.openapi.native_queues import GONE, QUEUE
 from penstock.faces.openapi.parts import (
@@ -95,6 +95,9 @@ SCHEMAS: Mapping[str, Part] = {
                 "description": "how long nobody can claim them; by default as the queue's `backoff` says",
             },
         },
+    ),
+    **structs.taken(
+        PurgeRequest, {"older_than_ms": {**_DURATION, "description": "only messages that were sent longer ago"}}
     ),
     "Message": {**record(_MESSAGE, *_BODIES), "oneOf": _ONE_BODY},
     "ClaimedMessage": {
@@ -256,9 +259,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "POST /v1/queues/{queue}/purge": Operation(
         id="purge",
         tag=TAG,
-        summary="Remove all messages",
-        description="Every message that is in the queue when the purge begins, claimed ones too. A body is ignored.",
+        summary="Remove all messages, or the old ones",
+        description="Every message that is in the queue when the purge begins, claimed ones too; with `older_than_ms` "
+        "only those that were sent longer ago than that.",
         parameters=(QUEUE,),
+        body=body(schema("PurgeRequest"), {}, required=False, old={"older_than_ms": 86_400_000}),
         answers={200: answer("How many there were.", record({"purged": number(0)}), {"purged": 3}), 404: GONE},
     ),
 }

@@ -19,6 +19,7 @@ from penstock.model import (
     Message,
     Outcome,
     PeekAfter,
+    Purged,
     Queue,
     QueuePage,
     Receipt,
@@ -276,6 +277,16 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
         return self._purge(self._queue(queue).number, now, limit, through)
+
+    def purge_older(
+        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
+    ) -> Purged:
+        start = after or PeekAfter(0, 0)
+        rows = list(islice(self._state.in_order(self._queue(queue).number, start.ready_at, start.seq), limit))
+        old = [row for row in rows if row.seq <= through and row.sent_at < sent_before]
+        for row in old:
+            self._state.depart(row, Outcome.PURGED, now)
+        return Purged(len(old), PeekAfter(rows[-1].ready_at, rows[-1].seq) if rows and len(rows) == limit else None)
 
     def _purge(self, number: int, now: int, limit: int, through: int) -> int:
         doomed = list(islice((row for row in self._state.in_order(number) if row.seq <= through), limit))

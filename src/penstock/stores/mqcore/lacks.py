@@ -14,6 +14,7 @@ from penstock.model import (
     Message,
     Move,
     PeekAfter,
+    Purged,
     Queue,
     Receipt,
     SentOnce,
@@ -45,6 +46,11 @@ class LackingVerbs:
         lacks(Feature.MOVE)
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
+        lacks(Feature.PURGE)
+
+    def purge_older(
+        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
+    ) -> Purged:
         lacks(Feature.PURGE)
 
     def last_seq(self) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock import limits, policy
-from penstock.model import Outcome
+from penstock.model import Outcome, PeekAfter, Purged
 from penstock.stores.sql.consumers import reap
 from penstock.stores.sql.ends import sweep_shipments
 from penstock.stores.sql.engine import Row
@@ -30,6 +32,33 @@ class DepartureVerbs:
         )
         self.session.finish(number, [seq for (seq,) in rows], Outcome.PURGED, now)
         return len(rows)
+
+    def purge_older(
+        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
+    ) -> Purged:
+        number, engine = self.session.queue(queue).number, self.session.engine
+        start = after or PeekAfter(0, 0)
+        # As a peek: in two parts, and without locks, which would keep claims from what is to stay.
+        rows = self._ages(f"ready_at = ? AND {engine.age} > ?", (number, start.ready_at, start.seq, limit))
+        if len(rows) < limit:
+            rows += self._ages("ready_at > ?", (number, start.ready_at, limit - len(rows)))
+        old = [seq for seq, _, sent_at in rows if seq <= through and sent_at < sent_before]
+        if old:
+            held = engine.rows(
+                f"SELECT seq FROM message WHERE {engine.among('seq')} AND queue + 0 = ? ORDER BY seq {engine.lock}",
+                (engine.listed(old), number),
+            )
+            old = [seq for (seq,) in held]
+            self.session.finish(number, old, Outcome.PURGED, now)
+        return Purged(len(old), PeekAfter(rows[-1][1], rows[-1][0]) if rows and len(rows) == limit else None)
+
+    def _ages(self, where: str, params: Sequence[object]) -> list[Row]:
+        engine = self.session.engine
+        return engine.rows(
+            f"""SELECT seq, ready_at, sent_at FROM {engine.walk}
+                WHERE queue = ? AND {where} ORDER BY ready_at, {engine.age} LIMIT ?""",
+            params,
+        )
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         reap(self.session, now)
