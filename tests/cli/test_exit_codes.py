@@ -93,7 +93,7 @@ def test_the_defaults_of_a_new_queue_are_shown_and_true(run_json):
         if default:
             assert f"{help_text} [default: {default}]" in text, flag
         if name in settings:
-            assert (duration(shown) if isinstance(shown, int) else shown) == default
+            assert (duration(shown) if isinstance(shown, int) else shown or "off") == default
     assert settings["redrive"] is None
     assert "[default" not in of("queue", "update").partition("--url")[0]
 
