@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.faces.openapi.parts import (
-    ANY,
     Face,
     Operation,
-    Part,
     answer,
     body,
     header,
+    of_any_type,
     parameter,
     shared,
     text,
@@ -35,7 +34,6 @@ _ID = parameter(
     "path", "id", text(minLength=1), "The id of the message.", example="01980f3e-8a51-7c3a-8000-000000000001"
 )
 _MESSAGE_ID = {"X-Message-Id": header(text(format="uuid"), "the id of the message", required=True)}
-_BYTES: Part = {}
 
 _OPERATIONS: Mapping[str, Operation] = {
     "PUT /{queue}": Operation(
@@ -69,7 +67,7 @@ _OPERATIONS: Mapping[str, Operation] = {
         summary="Send a message",
         description="The body is the message: any bytes, up to 1 MiB. Its `Content-Type` comes back with it.",
         parameters=(_QUEUE,),
-        body=body(_BYTES, "hello", media=ANY, required=False),
+        body=of_any_type(body({}, "hello", required=False)),
         answers={
             201: answer("The message is on stable media.", headers=_MESSAGE_ID),
             404: shared("NoSuchQueue"),
@@ -83,9 +81,7 @@ _OPERATIONS: Mapping[str, Operation] = {
         "is back in its old place, unless it was deleted meanwhile.",
         parameters=(_QUEUE,),
         answers={
-            200: answer(
-                "The message, with the `Content-Type` it was sent with.", _BYTES, media=ANY, headers=_MESSAGE_ID
-            ),
+            200: of_any_type(answer("The message, with the `Content-Type` it was sent with.", {}, headers=_MESSAGE_ID)),
             204: answer("There is no message to fetch, or no such queue."),
         },
     ),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from penstock import limits
 from penstock.faces.mqs.messages import MAX_MESSAGES, MAX_WAIT_S
 from penstock.faces.openapi.parts import (
-    ANY,
     LARGEST,
     NAME_RULE,
     TEXT,
@@ -22,6 +21,7 @@ from penstock.faces.openapi.parts import (
     listed,
     maybe,
     number,
+    of_any_type,
     parameter,
     queue_name,
     record,
@@ -192,7 +192,7 @@ _OPERATIONS = {
             in_header("Content-Encoding", text(maxLength=limits.CONTENT_TYPE_BYTES), "Kept, and never undone."),
             _TRACE,
         ),
-        body=body({}, "hello", media=ANY, required=False),
+        body=of_any_type(body({}, "hello", required=False)),
         answers={
             201: answer("Stored; of several, at least one.", headers={"X-MQS-MESSAGE-TRUNCATED": _CUT, **_TRACED}),
             200: answer(
@@ -216,8 +216,8 @@ _OPERATIONS = {
             _TRACE,
         ),
         answers={
-            200: answer(
-                "The message, with the `Content-Type` it was sent with.", {}, media=ANY, headers=_MESSAGE_HEADERS
+            200: of_any_type(
+                answer("The message, with the `Content-Type` it was sent with.", {}, headers=_MESSAGE_HEADERS)
             ),
             204: answer("No message is visible.", headers=_TRACED),
             **_GONE,

@@ -15,6 +15,7 @@ JSON = "application/json"
 TEXT = "text/plain"
 ARROW = "application/vnd.apache.arrow.stream"
 ANY = "*/*"
+OCTETS = "application/octet-stream"
 
 
 class Operation(Struct, frozen=True, kw_only=True):
@@ -123,6 +124,14 @@ def answer(
 def also(made: Part, media: str, value: Part) -> Part:
     """The same answer or body in another content type as well."""
     return {**made, "content": {**made["content"], media: {"schema": value}}}
+
+
+def of_any_type(made: Part) -> Part:
+    """An answer or a body of bytes that may call themselves anything. Most generators of clients know no wildcard, so
+    that plain bytes stand before it."""
+    [whole] = made["content"].values()
+    bare = {**whole, "schema": {"type": "string", "format": "binary"}}
+    return {**made, "content": {OCTETS: bare, ANY: {"schema": {}}}}
 
 
 def header(value: Part, description: str, required: bool = False) -> Part:
