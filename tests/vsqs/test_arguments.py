@@ -52,6 +52,7 @@ def test_a_payload_is_bytes(queue, payload):
 @pytest.mark.parametrize(("options", "error"), [
     ({"capacity": 0}, ValueError), ({"capacity": -1}, ValueError), ({"capacity": 1.5}, TypeError),
     ({"capacity": True}, TypeError), ({"precision": "s"}, ValueError), ({"sweep_after": -1}, ValueError),
+    ({"mode": 0o400}, ValueError), ({"mode": 0o1600}, ValueError), ({"mode": "600"}, TypeError),
     ({"sweep_after": "1h"}, TypeError),
 ])  # fmt: skip
 def test_settings_are_checked_before_anything_is_made(path, options, error):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner, Result
@@ -45,6 +46,21 @@ def test_json(run):
     assert json.loads(run("receive", "--json").stdout)["body_base64"] == "/w=="
     assert json.loads(run("size", "--json").stdout) == {"size": 2}
     assert json.loads(run("delete", id_, "--json").stdout) == {"deleted": True}
+
+
+def test_a_message_is_for_its_publisher_alone_unless_a_mode_says_otherwise(run, path):
+    before = os.umask(0)
+    try:
+        id_ = run("publish", "x").stdout.strip()
+        assert (path / id_).stat().st_mode & 0o777 == 0o600
+        assert path.stat().st_mode & 0o777 == 0o700
+        id_ = run("publish", "x", "--mode", "660").stdout.strip()
+        assert (path / id_).stat().st_mode & 0o777 == 0o660
+    finally:
+        os.umask(before)
+    for wrong in ("400", "8", "1777", "rw"):
+        assert run("publish", "x", "--mode", wrong).exit_code == 2
+    assert run("size").stdout == "2\n"
 
 
 def test_nothing_there(run, path):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
 
-from penstock.vsqs import disk
+from penstock.vsqs import Queue, disk
 from tests.vsqs.conftest import START_MS, drain, files
 
 # New
@@ -77,7 +78,7 @@ def test_an_id_does_not_come_back_to_a_publisher_that_stood_still(opened, path, 
     clock.step_ns = 50_000
     create, gone = disk.create, []
 
-    def stalled(directory: int, name: str) -> int:
+    def stalled(directory: int, name: str, *rest: int) -> int:
         monkeypatch.setattr(disk, "create", create)
         (path / name.removesuffix(".new")).write_bytes(b"from another host, with the same clock")
         gone.append(name.removesuffix(".new"))
@@ -85,7 +86,7 @@ def test_an_id_does_not_come_back_to_a_publisher_that_stood_still(opened, path, 
         clock.pass_(0.002)
         while (received := consumer.receive(timeout=0))[0] is not None:
             assert consumer.delete(received[0])
-        return create(directory, name)
+        return create(directory, name, *rest)
 
     monkeypatch.setattr(disk, "create", stalled)
     id_ = queue.publish(b"later")
@@ -114,9 +115,9 @@ def test_a_directory_that_is_slow_to_make_files_still_takes_messages(opened, clo
     queue = opened()
     create = disk.create
 
-    def slow(directory: int, name: str) -> int:
+    def slow(directory: int, name: str, *rest: int) -> int:
         clock.pass_(0.02)
-        return create(directory, name)
+        return create(directory, name, *rest)
 
     monkeypatch.setattr(disk, "create", slow)
     published = [queue.publish(b"x") for _ in range(3)]
@@ -336,3 +337,14 @@ def test_delete_takes_the_claimed_one_of_two(queue, path, clock):
     (path / f"5.{clock.ms + 100_000}").write_bytes(b"claimed")
     assert queue.delete("5")
     assert drain(queue) == [b"ready"]
+
+
+def test_a_directory_that_is_made_lets_in_whoever_may_read_the_messages(path):
+    before = os.umask(0)
+    try:
+        with Queue(path / "own") as own, Queue(path / "shared", mode=0o640) as shared:
+            published = path / "own" / own.publish(b"x"), path / "shared" / shared.publish(b"x")
+    finally:
+        os.umask(before)
+    assert [file.stat().st_mode & 0o777 for file in published] == [0o600, 0o640]
+    assert [file.parent.stat().st_mode & 0o777 for file in published] == [0o700, 0o750]

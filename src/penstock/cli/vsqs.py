@@ -28,14 +28,28 @@ class NoQueue(click.ClickException):
     exit_code = REFUSED
 
 
+class Mode(click.ParamType[int]):
+    name = "octal"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from penstock.vsqs import arguments
+
+        if isinstance(value, int):
+            return value
+        try:
+            return arguments.mode("--mode", int(str(value), 8))
+        except ValueError:
+            self.fail(f"{value!r} is not a mode such as 600 or 660 that lets the owner read and write.", param, ctx)
+
+
 @contextmanager
-def _queue(path: str, *, make: bool = False) -> Iterator[Queue]:
+def _queue(path: str, *, make: bool = False, mode: int = 0o600) -> Iterator[Queue]:
     from penstock.vsqs import Queue
 
     if not make and not os.path.isdir(path):
         # Opening would make it: a queue that was mistyped would look like one that is empty.
         raise NoQueue(f"there is no queue at {path}")
-    with Queue(path) as queue:
+    with Queue(path, mode=mode) as queue:
         yield queue
 
 
@@ -51,15 +65,18 @@ def vsqs() -> None:
 @_path
 @click.argument("body", required=False)
 @click.option("--file", metavar="PATH", help="Publish what this file holds.")
+@click.option(
+    "--mode", type=Mode(), default="600", show_default=True, metavar="OCTAL", help="Who may read it, as for chmod."
+)
 @_json
-def publish(path: str, body: str | None, file: str | None, as_json: bool) -> None:
+def publish(path: str, body: str | None, file: str | None, mode: int, as_json: bool) -> None:
     """Publish one message and print its id.
 
     BODY is the text itself. With '-', or without any, the body is read from standard input. The directory is made
     if it does not exist.
     """
     data = read_body(body, file)
-    with _queue(path, make=True) as queue:
+    with _queue(path, make=True, mode=mode) as queue:
         id = queue.publish(data)
     if as_json:
         print_json({"id": id})

@@ -37,3 +37,12 @@ def payload(value: object) -> memoryview:
         raise TypeError(f"a payload is bytes, not {type(value).__name__}")
     whole = memoryview(value)
     return whole.cast("B") if whole.c_contiguous else memoryview(whole.tobytes())
+
+
+def mode(name: str, value: object) -> int:
+    """Of a file: its owner has to be able to read and write it."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is an int, not {type(value).__name__}")
+    if not 0 <= value <= 0o777 or value & 0o600 != 0o600:
+        raise ValueError(f"{name} is between 0o600 and 0o777 and lets the owner read and write, not {value:#o}")
+    return value

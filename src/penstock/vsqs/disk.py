@@ -24,8 +24,12 @@ _NOT_A_FILE = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
 _NO_SUCH_CALL = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENOTSUP}
 
 
-def open_directory(path: str) -> int:
-    """Open a queue's directory, made if it is missing, and on stable media with its parents when this returns."""
+def open_directory(path: str, mode: int = 0o600) -> int:
+    """Open a queue's directory, made if it is missing, and on stable media with its parents when this returns.
+
+    `mode` is that of the files to come: whoever may read them may enter.
+    """
+    mode |= (mode & 0o444) >> 2 | 0o700
     missing = []
     level = os.path.abspath(path)
     while not os.path.isdir(level):
@@ -34,7 +38,7 @@ def open_directory(path: str) -> int:
     for level in reversed(missing):
         # Another process may open the same queue. If there is something else, opening it says so below.
         with contextlib.suppress(FileExistsError):
-            os.mkdir(level)
+            os.mkdir(level, mode)
         _sync_parent(level)
     descriptor = os.open(path, _DIRECTORY)
     if not missing:
@@ -65,9 +69,9 @@ def list_files(directory: int) -> Iterable[str]:
         os.close(descriptor)
 
 
-def create(directory: int, name: str) -> int:
+def create(directory: int, name: str, mode: int = 0o600) -> int:
     """Raises FileExistsError."""
-    return os.open(name, _CREATE, 0o666, dir_fd=directory)
+    return os.open(name, _CREATE, mode, dir_fd=directory)
 
 
 def write(descriptor: int, payload: memoryview) -> None:

@@ -31,9 +31,10 @@ _LEAD_NS = 100_000
 
 class Drafts:
     def __init__(
-        self, directory: int, clock: Callable[[], int], unit_ns: int, lock: threading.Lock, view: View
+        self, directory: int, mode: int, clock: Callable[[], int], unit_ns: int, lock: threading.Lock, view: View
     ) -> None:
         self._directory = directory
+        self._mode = mode
         self._clock = clock
         self._unit_ns = unit_ns
         self._lock = lock
@@ -65,7 +66,7 @@ class Drafts:
     def _try(self, number: int) -> int | None:
         draft = names.of(number, DRAFT)
         try:
-            descriptor = disk.create(self._directory, draft)
+            descriptor = disk.create(self._directory, draft, self._mode)
         except FileExistsError:
             return None
         try:

@@ -41,7 +41,8 @@ class Queue:
     `capacity` is how many messages, ready and claimed, `publish` lets the queue hold. `precision` is the unit of the
     numbers given to new messages: with "ms" a queue takes at most 1,000 messages a second. `sweep_after` is the age in
     seconds at which a file that a publisher has left unfinished is removed. `clock` returns nanoseconds since the
-    epoch. With `watch` False the directory is polled, as it is where there is no inotify.
+    epoch. With `watch` False the directory is polled, as it is where there is no inotify. `mode` is that of new
+    messages, less what the umask takes away: by default only their owner can read them.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Queue:
         sweep_after: float = 3600,
         clock: Callable[[], int] = time.time_ns,
         watch: bool = True,
+        mode: int = 0o600,
     ) -> None:
         self._closed = True
         self._capacity = arguments.optional_count("capacity", capacity)
@@ -64,7 +66,8 @@ class Queue:
         self._unit_ns = _UNITS[precision]
         self._watched = watch
         self._mover = disk.Mover()
-        self._directory = disk.open_directory(self.path)
+        self._mode = arguments.mode("mode", mode)
+        self._directory = disk.open_directory(self.path, self._mode)
         self._closed = False
         self._start()
         _opened.add(self)
@@ -75,7 +78,7 @@ class Queue:
         self._waiting = Waiting(self._lock)
         self._view = View(self._directory, self._watched, self._waiting.stir)
         self._claims = Claims(self._directory, self._clock, self._mover, self._view)
-        self._drafts = Drafts(self._directory, self._clock, self._unit_ns, self._lock, self._view)
+        self._drafts = Drafts(self._directory, self._mode, self._clock, self._unit_ns, self._lock, self._view)
         self._users = 0
         self._publishing = 0
         self._sweep_at = 0.0
