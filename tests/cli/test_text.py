@@ -89,3 +89,14 @@ def test_the_last_column_is_cut_to_the_width():
     # Where next to nothing would be left, a long line is better.
     [line] = render([["i" * 50, "a" * 100]], width=40)
     assert line == "i" * 50 + "  " + "a" * 23 + "…"
+
+
+def test_narrow_columns_leave_room_for_the_last_one():
+    header = ["id", "attributes", "body"]
+    rows = [["1", "k=" + "v" * 60_000, "b" * 100], ["2", "k=v", "short"]]
+    title, long, short = render(rows, header, width=60, narrow=["attributes"])
+    assert title == "ID  ATTRIBUTES                BODY"
+    assert long == "1   k=" + "v" * 21 + "…  " + "b" * 29 + "…"
+    assert short == "2   k=v                       short"
+    # Where nothing is cut, nothing is narrow.
+    assert "v" * 60_000 in render(rows, header, narrow=["attributes"])[1]

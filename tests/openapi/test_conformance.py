@@ -45,7 +45,7 @@ CONFIG = {
         "deterministic": True,
         "max-examples": 6,
         "with-security-parameters": False,
-        "allow-extra-parameters": False,  # which are ignored everywhere
+        "allow-extra-parameters": False,  # which the APIs of the documents ignore
     },
     # That a method is not known is the router's business, and tested there.
     "checks": {"negative_data_rejection": {"expected-statuses": ["4xx"]}},

@@ -45,7 +45,7 @@ def _print(header: list[str], starts: list[list[str]], messages: Sequence[Messag
         columns["attributes"] = [_attributes(message) for message in messages]
     columns["body"] = [body(message.body) for message in messages]
     rows = [start + list(row) for start, row in zip(starts, zip(*columns.values(), strict=True), strict=True)]
-    print_table(rows, [*header, *columns], right=("receives", "age"))
+    print_table(rows, [*header, *columns], right=("receives", "age"), narrow=("attributes",))
 
 
 def _ready(ready_at: int, now: int) -> str:

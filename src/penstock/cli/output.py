@@ -22,10 +22,15 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def print_table(rows: Sequence[Sequence[str]], header: Sequence[str] = (), right: Collection[str] = ()) -> None:
-    """On a terminal the last column is cut to what is left of the line."""
+def print_table(
+    rows: Sequence[Sequence[str]],
+    header: Sequence[str] = (),
+    right: Collection[str] = (),
+    narrow: Collection[str] = (),
+) -> None:
+    """On a terminal the last column is cut to what is left of the line, and those in `narrow` to a few words."""
     width = shutil.get_terminal_size().columns if on_terminal() else None
-    for line in render(rows, header, right=right, width=width):
+    for line in render(rows, header, right=right, width=width, narrow=narrow):
         click.echo(line)
 
 

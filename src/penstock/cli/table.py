@@ -10,6 +10,7 @@ from penstock.cli.text import printable
 _GAP = "  "
 # A last column narrower than this says nothing: a long line is better.
 _LEAST = 24
+_NARROW = 24
 
 
 def render(
@@ -18,11 +19,17 @@ def render(
     *,
     right: Collection[str] = (),
     width: int | None = None,
+    narrow: Collection[str] = (),
 ) -> list[str]:
     """The lines of the table. The columns named in `right` are flush right; with a `width` the last column
-    is cut to fit it. Cells may come from anywhere: what is not printable is escaped here."""
+    is cut to fit it, and those in `narrow` to a few words, so that something of it is left. Cells may come
+    from anywhere: what is not printable is escaped here."""
     cells = [[title.upper() for title in header]] if header else []
     cells += [[printable(cell) for cell in row] for row in rows]
+    if width is not None:
+        for place in [place for place, title in enumerate(header) if title in narrow]:
+            for row in cells:
+                row[place] = shorten(row[place], _NARROW)
     widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
     if width is not None and widths:
         left = width - sum(widths[:-1]) - len(_GAP) * (len(widths) - 1)

@@ -69,12 +69,17 @@ def error_response(error: Exception) -> Response:  # noqa: C901 - a table
     return json_response(status, {"error": str(error)})
 
 
-def answered_by(failure: Callable[[Exception], Response]) -> Callable[[Handler], Handler]:
-    """Handlers whose errors, raised or still to come, are answered by a face's own table."""
+def answered_by(
+    failure: Callable[[Exception], Response], check_query: Callable[[Request, tuple[str, ...]], None] | None = None
+) -> Callable[..., Handler]:
+    """Handlers whose errors, raised or still to come, are answered by a face's own table. A face that checks queries
+    names the parameters of each handler after it."""
 
-    def wrap(handler: Handler) -> Handler:
+    def wrap(handler: Handler, *parameters: str) -> Handler:
         def handle(request: Request) -> Response | Pending[Response]:
             try:
+                if request.query and check_query is not None:
+                    check_query(request, parameters)
                 answer = handler(request)
             except PenstockError as error:
                 return failure(error)

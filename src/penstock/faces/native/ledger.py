@@ -39,11 +39,13 @@ def ledger_routes(broker: Broker) -> list[Route]:
     every = Permission("poll", Scope.EVERY_QUEUE)
     one = "/v1/ledger/exports/{consumer}/{number}"
     return [
-        Route("GET", "/v1/ledger", answered(face.page), head=True, permission=every),
-        Route("GET", "/v1/ledger/exports", answered(face.list), head=True, permission=every),
+        Route("GET", "/v1/ledger", answered(face.page, "after", "limit"), head=True, permission=every),
+        Route(
+            "GET", "/v1/ledger/exports", answered(face.list, "consumer", "after", "limit"), head=True, permission=every
+        ),
         Route("PUT", one, answered(face.claim), _BODY, permission=every),
         Route("GET", one, answered(face.show), head=True, permission=every),
-        Route("GET", f"{one}/rows", answered(face.read), head=True, permission=every),
+        Route("GET", f"{one}/rows", answered(face.read, "after", "limit"), head=True, permission=every),
         Route("POST", f"{one}/settle", answered(face.settle), _BODY, permission=every),
     ]
 

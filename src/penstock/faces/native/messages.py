@@ -79,7 +79,7 @@ def message_routes(broker: Broker) -> list[Route]:
     post, poll = Permission("post"), Permission("poll")
     return [
         Route("POST", f"{queue}/messages", answered(face.send), _BULK, permission=post),
-        Route("GET", f"{queue}/messages", answered(face.peek), head=True, permission=poll),
+        Route("GET", f"{queue}/messages", answered(face.peek, "limit", "after"), head=True, permission=poll),
         Route("POST", f"{queue}/claim", answered(face.claim), _SMALL, permission=poll),
         Route("POST", f"{queue}/ack", answered(face.ack), _SMALL, permission=poll),
         Route("POST", f"{queue}/renew", answered(face.renew), _SMALL, permission=poll),

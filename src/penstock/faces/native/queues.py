@@ -54,7 +54,7 @@ def queue_routes(broker: Broker) -> list[Route]:
     face = _Queues(broker)
     every = Permission("get_status", Scope.EVERY_QUEUE)
     return [
-        Route("GET", "/v1/queues", answered(face.list), head=True, permission=every),
+        Route("GET", "/v1/queues", answered(face.list, "offset", "limit", "count"), head=True, permission=every),
         Route("PUT", "/v1/queues/{queue}", answered(face.create), _BODY, permission=Permission("admin")),
         Route("PATCH", "/v1/queues/{queue}", answered(face.update), _BODY, permission=Permission("admin")),
         Route("GET", "/v1/queues/{queue}", answered(face.show), head=True, permission=Permission("get_status")),

@@ -71,4 +71,12 @@ def _checked_consumer(name: str) -> str:
     return name
 
 
-answered = answered_by(error_response)
+def _check_query(request: Request, known: tuple[str, ...]) -> None:
+    """A parameter that is passed over would be taken for one that was heard: a claim with ?limit=100, for instance."""
+    for name in request.query_params():
+        if name not in known:
+            there_are = f"; there are {', '.join(known)}" if known else ": this request takes none"
+            raise InvalidRequest(f"{name[:80]!r} is not a query parameter here{there_are}")
+
+
+answered = answered_by(error_response, _check_query)

@@ -53,10 +53,10 @@ def shipment_routes(broker: Broker) -> list[Route]:
     all_of_them = "/v1/queues/{queue}/shipments"
     one = f"{all_of_them}/{{consumer}}/{{number}}"
     return [
-        Route("GET", all_of_them, answered(face.list), head=True, permission=poll),
+        Route("GET", all_of_them, answered(face.list, "consumer", "after", "limit"), head=True, permission=poll),
         Route("PUT", one, answered(face.claim), _BODY, permission=poll),
         Route("GET", one, answered(face.show), head=True, permission=poll),
-        Route("GET", f"{one}/messages", answered(face.read), head=True, permission=poll),
+        Route("GET", f"{one}/messages", answered(face.read, "start", "limit"), head=True, permission=poll),
         Route("POST", f"{one}/settle", answered(face.settle), _BODY, permission=poll),
         Route("POST", f"{one}/release", answered(face.release), _BODY, permission=poll),
         Route("POST", f"{one}/heartbeat", answered(face.beat), _BODY, permission=poll),
