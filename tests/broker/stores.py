@@ -7,7 +7,8 @@ from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from penstock.stores.protocol import EVERYWHERE, Store, Unit
+from penstock.stores.changes import EVERYWHERE
+from penstock.stores.protocol import Store, Unit
 
 Verb = tuple[str, tuple[object, ...]]
 

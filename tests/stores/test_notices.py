@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from penstock.stores.protocol import EVERYWHERE
+from penstock.stores.changes import EVERYWHERE
 from penstock.stores.sql.notices import NoticeWatch
 from penstock.stores.sql.postgresql import PostgresDatabase
 from tests.faults.crowd import wait_until

@@ -27,7 +27,7 @@ from penstock.errors import (
     StoreUnavailable,
     TryAgain,
 )
-from penstock.model import Draft, Settings
+from penstock.model import Draft, Receipt, Settings
 from penstock.stores import Store, open_store
 from penstock.stores.sql import migrations, sqlite, sqlite_file
 
@@ -551,6 +551,21 @@ class TestSharing:
         assert opened.changed_elsewhere()
         assert not opened.changed_elsewhere()
         assert not other.changed_elsewhere()
+
+    def test_a_queue_that_holds_no_message_has_not_changed(self, opened, other):
+        with other.unit() as unit:
+            for name in ("idle", "emptied", "busy", "deleted"):
+                unit.create_queue(name, Settings(), NOW)
+        opened.changed_elsewhere()
+        with other.unit() as unit:
+            for name in ("emptied", "busy", "deleted"):
+                unit.send(name, [Draft(b"x")], NOW)
+            unit.ack([Receipt(message.id) for message in unit.claim("emptied", 1, NOW, 1_000).messages], NOW)
+            unit.claim("busy", 1, NOW, 1_000)
+            unit.delete_queue("deleted", NOW)
+        changed = opened.changed_elsewhere()
+        looked_for = {name for name in ("idle", "emptied", "busy", "deleted", "never made") if name in changed}
+        assert looked_for == {"busy", "deleted", "never made"}
 
     def test_ones_own_changes_and_the_reading_of_others_are_none(self, opened, other):
         fill(opened)

@@ -35,7 +35,8 @@ from penstock.errors import StoreBusy, StoreUnavailable
 from penstock.keys import Keyring
 from penstock.model import Draft, Message, Move, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
-from penstock.stores.protocol import EVERYWHERE, Feature, Store, Unit
+from penstock.stores.changes import EVERYWHERE
+from penstock.stores.protocol import Feature, Store, Unit
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -73,16 +73,6 @@ class Feature(Enum):
 ALL_FEATURES = frozenset(Feature)
 
 
-class _Everywhere:
-    """The names of all queues there are or may be."""
-
-    def __contains__(self, _name: object) -> bool:
-        return True
-
-
-EVERYWHERE: Container[str] = _Everywhere()
-
-
 class Unit(Protocol):
     """The verbs, inside one unit of durability.
 

@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 
 from penstock.errors import PenstockError
-from penstock.stores.protocol import EVERYWHERE
+from penstock.stores.changes import EVERYWHERE
 
 log = logging.getLogger(__name__)
 

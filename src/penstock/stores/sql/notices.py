@@ -17,7 +17,7 @@ import msgspec
 import psycopg
 
 from penstock.errors import PenstockError
-from penstock.stores.protocol import EVERYWHERE
+from penstock.stores.changes import EVERYWHERE
 from penstock.stores.sql.engine import Row
 
 log = logging.getLogger(__name__)

@@ -21,10 +21,11 @@ from secrets import token_bytes
 
 import apsw
 
-from penstock import ids
+from penstock import ids, limits
 from penstock.complaint import Complaint
 from penstock.errors import InvalidSetting, StoreBusy, StoreCorrupt, StoreFull, StoreReadOnly, StoreUnavailable
-from penstock.stores.protocol import ALL_FEATURES, EVERYWHERE, Store, Unit
+from penstock.stores.changes import AllBut
+from penstock.stores.protocol import ALL_FEATURES, Store, Unit
 from penstock.stores.sql import forks, migrations
 from penstock.stores.sql.apsw_engine import ApswEngine, translated
 from penstock.stores.sql.session import Cache, Session
@@ -50,6 +51,9 @@ _BUSY_NAP_S = 0.0005
 _LOOK_S = 1.0
 # A server starts beside others that are at work, and nothing waits for it yet.
 _OPENING_PATIENCE_S = 10.0
+_EMPTY_QUEUES = """
+    SELECT name FROM queue AS q WHERE deleted_at IS NULL
+       AND NOT EXISTS (SELECT 1 FROM tally WHERE tally.queue = q.number AND arrived > departed) LIMIT ?"""
 
 
 def open_sqlite(url: str, path: str, patience_ms: int) -> Store:
@@ -279,13 +283,16 @@ class SqliteStore:
         return bool(free_pages * _PAGE_BYTES >= self._reserve)  # type: ignore[operator]
 
     def changed_elsewhere(self) -> Container[str]:
+        """SQLite does not say what was changed. But in a queue that holds no message, none can have become ready."""
         try:
             version = self._data_version()
+            if version == self._seen_version:
+                return ()
+            changed = AllBut({name for (name,) in self._connection.execute(_EMPTY_QUEUES, (limits.WAITERS,))})
         except apsw.Error:
             return ()
-        changed = version != self._seen_version
         self._seen_version = version
-        return EVERYWHERE if changed else ()
+        return changed
 
     def _data_version(self) -> int:
         """Changes when another connection has committed, and never by our own commits."""
