@@ -24,7 +24,7 @@ def test_create_and_list(run):
         "off",
     )
     assert run("queue", "create", "jobs", *words, "--max-receives", "3", "--dead-letter-queue", "dead").exit_code == 0
-    lines = sorted(run("queue", "list").stdout.splitlines())
+    lines = sorted(run("queue", "list", "--settings").stdout.splitlines())
     assert [line.split(maxsplit=6) for line in lines] == [
         ["NAME", "VISIBILITY", "RETENTION", "DELAY", "DEDUP", "LEDGER", "REDRIVE"],
         ["dead", "30s", "forever", "0s", "off", "outcomes", "off"],

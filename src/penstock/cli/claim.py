@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -13,12 +13,16 @@ import click
 from penstock import limits
 from penstock.cli.messages import message_as_json, print_claimed
 from penstock.cli.options import Duration, queue_argument, talks_to_server
-from penstock.cli.output import note, print_json
+from penstock.cli.output import note, print_json, print_json_line
 from penstock.cli.program import NOT_ALL_DONE
+from penstock.cli.text import number, plural
 
 if TYPE_CHECKING:
     from penstock.client import ClaimedMessage, Client
 
+_SHORTEST_HOLD_MS = 100
+# How long a claim waits at the server while commands are awaited: a stop waits for it.
+_FOLLOWING_MS = 1_000
 _FIRST_NAP_S = 0.5
 _LONGEST_NAP_S = 10.0
 
@@ -33,15 +37,35 @@ _LONGEST_NAP_S = 10.0
               help="How long to wait for the first one.")  # fmt: skip
 @click.option("--ack", is_flag=True, help="Finish the messages as soon as they are printed.")
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C, and print messages as they come.")
+@click.option("--exec", "command", metavar="CMD", help="Run this for each message until none is ready.")
+@click.option("--jobs", type=click.IntRange(1, 1_000), default=1, show_default=True, help="Commands at once.")
 @talks_to_server
 def claim(
-    client: Client, queue: str, limit: int, hold_ms: int | None, wait_ms: int, ack: bool, follow: bool, as_json: bool
+    client: Client,
+    queue: str,
+    limit: int,
+    hold_ms: int | None,
+    wait_ms: int,
+    ack: bool,
+    follow: bool,
+    command: str | None,
+    jobs: int,
+    as_json: bool,
 ) -> int | None:
     """Claim messages to work on.
 
     Nobody else gets them until they are released or the hold ends. Finish a message with
     'penstock ack QUEUE RECEIPT', or all that are printed with --ack.
+
+    With --exec a command of the shell is run for each message: the body is its standard input, MESSAGE_ID and others
+    are in its environment. Exit code 0 acks the message, any other releases it for a while that grows. With --follow
+    it goes on until Ctrl-C or SIGTERM, and waits for commands that run.
     """
+    if command is not None:
+        _refuse_beside_exec()
+        return _execute(client, queue, command, jobs, hold_ms, wait_ms, follow, as_json)
+    if jobs != 1:
+        raise click.UsageError("--jobs is for --exec")
     if follow:
         return _follow(client, queue, limit, hold_ms, ack, as_json)
     messages = client.claim(queue, limit, hold_ms, wait_ms)
@@ -55,11 +79,43 @@ def claim(
     return _acked(client, queue, messages) if ack else None
 
 
+def _refuse_beside_exec() -> None:
+    context = click.get_current_context()
+    for name in ("ack", "limit"):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is not for --exec, which claims as it runs and acks by exit code")
+
+
+def _execute(
+    client: Client,
+    queue: str,
+    command: str,
+    jobs: int,
+    hold_ms: int | None,
+    wait_ms: int,
+    follow: bool,
+    as_json: bool,
+) -> int | None:
+    from penstock.cli.execution import Execution
+
+    if hold_ms is not None and hold_ms < _SHORTEST_HOLD_MS:
+        raise click.UsageError("--hold is at least 100ms with --exec, which renews it")
+    wait_ms = _FOLLOWING_MS if follow else wait_ms
+    worked = Execution(command).work(client, queue, jobs=jobs, hold_ms=hold_ms, wait_ms=wait_ms, until_empty=not follow)
+    if as_json:
+        print_json(asdict(worked))
+    else:
+        left = {"released": worked.released, "lost": worked.lost, "unfinished": worked.unfinished}
+        more = "".join(f", {number(count)} {what}" for what, count in left.items() if count)
+        click.echo(f"acked {plural(worked.acked, 'message')}{more}")
+    return NOT_ALL_DONE if worked.released or worked.lost or worked.unfinished else None
+
+
 def _follow(client: Client, queue: str, limit: int, hold_ms: int | None, ack: bool, as_json: bool) -> int | None:
     for messages in _as_they_come(client, queue, limit, hold_ms):
         if as_json:
             for message in messages:
-                click.echo(json.dumps(message_as_json(message)))
+                print_json_line(message_as_json(message))
         else:
             print_claimed(messages)
         # What is not printed must not be acked, and a pipe takes it only now.

@@ -22,6 +22,10 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def print_json_line(value: object) -> None:
+    click.echo(json.dumps(value))
+
+
 def print_table(
     rows: Sequence[Sequence[str]],
     header: Sequence[str] = (),

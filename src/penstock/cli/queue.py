@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from penstock import limits
+from penstock.cli.listing import SORTS, Listing
+from penstock.cli.listing import as_json as queue_as_json
 from penstock.cli.options import Duration, QueueName, confirmed, queue_argument, talks_to_server, yes_option
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
@@ -55,17 +56,19 @@ def settings_options(command: Callable[..., Any], of_new: bool = False) -> Calla
 
 
 @queue.command("list")
+@click.option("--settings", is_flag=True, help="Show how the queues are set, instead of how full they are.")
+@click.option("--sort", type=click.Choice(SORTS), default="created", show_default=True,
+              help="By this; the fullest first, or the one with the oldest message.")  # fmt: skip
+@click.option("--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option("--every", "every_ms", type=Duration(least=100), default="2s", show_default=True, help="How often then.")
 @talks_to_server
-def list_queues(client: Client, as_json: bool) -> None:
-    """List every queue and its settings."""
-    queues = list(client.queues())
-    if as_json:
-        print_json({"total": len(queues), "queues": [_as_json(found) for found in queues]})
-    elif queues:
-        header = ("name", "visibility", "retention", "delay", "dedup", "ledger", "redrive")
-        print_table([(found.name, *_settings(found.settings).values()) for found in queues], header)
+def list_queues(client: Client, settings: bool, sort: str, watch: bool, every_ms: int, as_json: bool) -> None:
+    """List every queue, and how full it is."""
+    listing = Listing(client, sort, (lambda found: _settings(found.settings)) if settings else None, as_json)
+    if watch:
+        listing.watch(every_ms)
     else:
-        note("there are no queues yet; 'penstock queue create NAME' makes one")
+        listing.show()
 
 
 @queue.command()
@@ -124,12 +127,14 @@ def show(client: Client, queue: str, as_json: bool) -> None:
     """Show a queue, its settings and how many messages it holds."""
     found = client.queue(queue)
     if as_json:
-        print_json(_as_json(found))
+        print_json(queue_as_json(found))
         return
     rows = {"name": found.name, "created": instant(found.created_at), **_settings(found.settings)}
     rows["backoff"] = _backoff(found.settings)
     if found.count is not None:
         rows |= _counts(found.count)
+    if found.tally is not None:
+        rows |= {"arrived": f"{number(found.tally.arrived)} ever", "departed": number(found.tally.departed)}
     print_table(list(rows.items()))
 
 
@@ -173,16 +178,9 @@ def _given(
 
 def _print(changed: Queue, as_json: bool, line: str) -> None:
     if as_json:
-        print_json(_as_json(changed))
+        print_json(queue_as_json(changed))
     else:
         click.echo(line)
-
-
-def _as_json(found: Queue) -> dict[str, object]:
-    value = asdict(found)
-    if found.count is None:
-        del value["count"]
-    return value
 
 
 def _settings(settings: Settings) -> dict[str, str]:

@@ -41,6 +41,7 @@ from penstock.client.values import (
     Redrive,
     Sent,
     Settings,
+    Tally,
 )
 from penstock.client.work import Discard, Retry, Worked
 
@@ -68,6 +69,7 @@ __all__ = [
     "Sent",
     "ServerFailed",
     "Settings",
+    "Tally",
     "TooLarge",
     "Unauthorized",
     "Unavailable",

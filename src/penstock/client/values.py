@@ -56,13 +56,22 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
+class Tally:
+    """Since the queue was created: how many messages have arrived in it, and how many have left it again."""
+
+    arrived: int
+    departed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Queue:
-    """`count` is there when the queue was asked for by its name or listed."""
+    """`count` is there when the queue was asked for by its name or listed, `tally` in the first case only."""
 
     name: str
     created_at: int
     settings: Settings
     count: Count | None = None
+    tally: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,14 @@ class Peeked:
 
 def queue_from(answer: Mapping[str, Any]) -> Queue:
     count = answer.get("count")
-    return Queue(answer["name"], answer["created_at"], answer["settings"], count and _count_from(count))
+    tally = answer.get("tally")
+    return Queue(
+        answer["name"],
+        answer["created_at"],
+        answer["settings"],
+        count and _count_from(count),
+        tally and Tally(tally["arrived"], tally["departed"]),
+    )
 
 
 def _count_from(answer: Mapping[str, Any]) -> Count:
