@@ -69,6 +69,14 @@ class ThreadServer:
             self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
+    def waiting_claims(self) -> list[str]:
+        """Asked on the server's own thread: whoever looks from another may meet a change halfway."""
+
+        async def ask() -> list[str]:
+            return self.app.waiting_claims()
+
+        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+
     def talk(self) -> Talk:
         return Talk(self.url)
 

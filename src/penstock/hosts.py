@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from ipaddress import AddressValueError, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from penstock.errors import InvalidSetting
 from penstock.keys import fits
@@ -21,19 +21,30 @@ def split(authority: str) -> tuple[str, str] | None:
     return found[1].removesuffix("."), found[2] or ""
 
 
+def is_own(name: str) -> bool:
+    """Whether the name always means this very machine: a loopback address, or a name for one."""
+    address = _address(name)
+    return _is_local(name) if address is None else address.is_loopback
+
+
 def needs_no_dns(name: str) -> bool:
     """Whether the name means the same machine whatever a DNS server says: an address, or a name of this machine."""
-    if name == _LOCAL or name.endswith("." + _LOCAL):
-        return True
+    return _is_local(name) or _address(name) is not None
+
+
+def _is_local(name: str) -> bool:
+    return name == _LOCAL or name.endswith("." + _LOCAL)
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
     try:
         if name.startswith("["):
-            IPv6Address(name[1:-1])
-        else:
-            # Also the short forms, such as 127.1, that browsers and curl take for addresses.
-            socket.inet_aton(name)
+            address = IPv6Address(name[1:-1])
+            return address.ipv4_mapped or address
+        # Also the short forms, such as 127.1, that browsers and curl take for addresses.
+        return IPv4Address(socket.inet_aton(name))
     except (OSError, AddressValueError):
-        return False
-    return True
+        return None
 
 
 class HostNames:

@@ -33,9 +33,9 @@ class Pair:
 
     def wait_for(self, queue: str) -> Future[list[str]]:
         """The bodies that a claim at the other server gets; it waits already."""
-        others = len(self.waiting.app.waiting_claims())
+        others = len(self.waiting.waiting_claims())
         future = self._pool.submit(self._claim, queue)
-        wait_until(lambda: future.done() or len(self.waiting.app.waiting_claims()) > others)
+        wait_until(lambda: future.done() or len(self.waiting.waiting_claims()) > others)
         # A server that begins to listen looks everywhere once: until then, anything would wake it.
         threading.Event().wait(0.5)
         assert not future.done(), future.result()

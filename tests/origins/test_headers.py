@@ -15,10 +15,16 @@ BROWSER = {"user-agent": "Mozilla/5.0 (X11)", "accept-language": "en"}
 
 
 def refusal(
-    method: str = "POST", *, page: bool = False, reads: bool = False, names: str = "", **headers: str
+    method: str = "POST",
+    *,
+    page: bool = False,
+    reads: bool = False,
+    names: str = "",
+    local: bool = True,
+    **headers: str,
 ) -> object:
     named = {name.replace("_", "-").encode(): value.encode() for name, value in ({"host": HOST} | headers).items()}
-    origins = Origins(HostNames(names))
+    origins = Origins(HostNames(names), local=local)
     request = Request(method, "/x", headers=named)
     said = origins.refusal(request, page=page, reads=reads)
     assert origins.refusal(request, page=page, reads=reads) == said, "what is remembered must not change the verdict"
@@ -125,12 +131,19 @@ class TestPages:
     [
         *("localhost", "localhost:8080", "LOCALHOST", "localhost.", "app.localhost:1", ""),
         *("127.0.0.1", "127.8.9.1:80", "127.1", "[::1]", "[::1]:8080", "[::ffff:127.0.0.1]:1"),
-        # DNS rebinding needs a name: whoever came by an address meant this machine.
-        *("192.168.1.5:8080", "10.0.0.1", "[2001:db8::1]:8080", "0.0.0.0:8080"),
     ],
 )
-def test_addresses_and_names_of_this_machine_are_good(host: str) -> None:
-    assert refusal(host=host) is None
+@pytest.mark.parametrize("local", [True, False])
+def test_loopback_addresses_and_names_of_this_machine_are_good(host: str, local: bool) -> None:
+    assert refusal(host=host, local=local) is None
+
+
+@pytest.mark.parametrize("host", ["192.168.1.5:8080", "10.0.0.1", "[2001:db8::1]:8080", "0.0.0.0:8080"])
+def test_other_addresses_are_good_where_others_may_reach_the_server(host: str) -> None:
+    """DNS rebinding needs a name: a page that came by an address is this server's own."""
+    assert refusal(host=host, local=False) is None
+    assert refusal(host=host, local=True) is not None
+    assert refusal(host=host, local=True, names=host) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.edge.message import Request
-from penstock.hosts import HostNames, needs_no_dns, split
+from penstock.hosts import HostNames, is_own, needs_no_dns, split
 
 FOREIGN_PAGE: Final = "a web page of another origin may not use a server without API keys"
 UNTOLD_PAGE: Final = (
@@ -30,9 +30,11 @@ _HOSTS_KEPT: Final = 256
 
 
 class Origins:
-    def __init__(self, names: HostNames | None = None) -> None:
-        """`names` are this server's own, beside addresses and the names of this machine."""
+    def __init__(self, names: HostNames | None = None, *, local: bool = True) -> None:
+        """`names` are this server's own. With `local` only this machine reaches it, by a loopback address; else it has
+        others, and any address is good."""
         self._names = names or HostNames()
+        self._is_known = is_own if local else needs_no_dns
         # A client sends the same Host every time: each is judged once.
         self._judged: set[bytes | None] = {None, b""}
 
@@ -59,9 +61,9 @@ class Origins:
             return None
         text = host.decode("latin-1").strip()
         parts = split(text)
-        if parts is None or not (needs_no_dns(parts[0]) or self._names.include(*parts)):
+        if parts is None or not (self._is_known(parts[0]) or self._names.include(*parts)):
             return (
-                f"{text[:100]!r} is not a name of this server: without API keys it answers to addresses and to the "
+                f"{text[:100]!r} is not a name of this server: without API keys it answers to its addresses and to the "
                 "names in its setting allowed_hosts"
             )
         if len(self._judged) >= _HOSTS_KEPT:

@@ -46,7 +46,9 @@ class App:
         self._keys = KeyWatch(self._store, self._broker, loop)
         refuse_exposure(config, self._keys.keyring)
         self._listener = Listener(
-            Router(routes, errors, Guard(self._keys.keyring, Origins(own_names(config)))),
+            Router(
+                routes, errors, Guard(self._keys.keyring, Origins(own_names(config), local=is_loopback(config.host)))
+            ),
             Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
             EdgeLimits(connections=config.max_connections, body_bytes=config.max_bodies_mib << 20),
         )
@@ -95,7 +97,7 @@ def _why(error: OSError) -> str:
 
 def own_names(config: Config) -> HostNames:
     """By which the server is known: what it listens on, and what the settings say."""
-    # An address that it listens on need not be named: addresses are always good.
+    # An IPv6 address that it listens on has no brackets, and need not be named.
     host = config.host if split(config.host) else ""
     return HostNames(f"{host},{config.allowed_hosts}")
 

@@ -64,7 +64,9 @@ class Config:
     faces: str = _setting("", "APIs to serve, all the store can carry unless told.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
     allowed_hosts: str = _setting(
-        "", "Names by which the server may be addressed without API keys, beside addresses and localhost.", many=True
+        "",
+        "Names by which the server may be addressed without API keys, beside its addresses and localhost.",
+        many=True,
     )
     mqs_oversize: str = _setting(
         "cut", "What the mqs API does with a message that is too long.", choices=("cut", "refuse")
