@@ -116,7 +116,7 @@ class Page:
 
     def until(self, condition: str) -> None:
         for _ in range(_PATIENCE_S * 20):
-            if self.run(condition):
+            if self.run(f"Boolean({condition})"):
                 return
             threading.Event().wait(0.05)
         raise AssertionError(f"it never became true in the page: {condition}")

@@ -44,7 +44,7 @@ def test_every_route_refuses_foreign_pages_and_names(tmp_path: Path, face: str) 
     assert checked == sum(of_face == face for of_face, _ in routes())
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/openapi.json", "/favicon.ico"])
 def test_pages_may_be_linked_to_and_not_fetched(server: ThreadServer, path: str) -> None:
     with server.talk() as talk:
         link = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}

@@ -142,12 +142,9 @@ class StoreKeys:
         return self._work(work, write)
 
     def _place(self) -> str:
-        from pathlib import Path
+        from penstock.server.config import place_of
 
-        from penstock.server.config import shown
-
-        scheme, _, path = self._url.partition(":///")
-        return str(Path(path).absolute()) if scheme == "sqlite" else shown(self._url)
+        return place_of(self._url)
 
     def _work(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
         from penstock.stores import open_store

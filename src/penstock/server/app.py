@@ -58,6 +58,16 @@ class App:
         host = f"[{self._config.host}]" if ":" in self._config.host else self._config.host
         return f"{'https' if self._ssl else 'http'}://{host}:{self._listener.port}"
 
+    @property
+    def near_url(self) -> str:
+        """An address that a browser on this machine can open."""
+        return self.url.replace("://0.0.0.0:", "://127.0.0.1:").replace("://[::]:", "://[::1]:")
+
+    @property
+    def has_pages(self) -> bool:
+        """MQ-Core alone has the root of all paths for itself."""
+        return set(self.faces) != {"mqcore"}
+
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message, one entry each."""
         return self._broker.waiting_claims()

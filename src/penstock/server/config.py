@@ -215,6 +215,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def place_of(store: str) -> str:
+    """Where a store is, in words that mean the same in every folder."""
+    scheme, _, path = store.partition(":///")
+    return str(Path(path).absolute()) if scheme in ("sqlite", "mqcore") else shown(store)
+
+
 def shown(value: Value) -> str:
     """A value as a person would write it, without the password that a store's address may carry."""
     if isinstance(value, bool):

@@ -13,7 +13,7 @@ import uvloop
 from penstock import __version__
 from penstock.server import logs
 from penstock.server.app import App
-from penstock.server.config import Config, shown
+from penstock.server.config import Config, place_of
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,11 @@ async def _serve(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     await app.start()
-    log.info("Penstock %s serves %s from %s", __version__, app.url, shown(config.store))
+    log.info("Penstock %s serves %s from %s", __version__, app.url, place_of(config.store))
+    if app.has_pages:
+        log.info(
+            "for people: %s/ (the APIs, to browse and try); for programs: %s/openapi.json", app.near_url, app.near_url
+        )
     await stopped.wait()
     log.info("stopping")
     left = await app.stop()

@@ -1,4 +1,4 @@
-"""The description of the APIs for programs, `/openapi.json`, and a page on which people browse it, `/docs`.
+"""The description of the APIs for programs, `/openapi.json`, and a page on which people browse it, `/docs` and `/`.
 
 One table per face says in plain data what its routes take and answer. Both answers are made once, at start, and served
 as bytes; nothing here asks the store or serves a message.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.edge.message import Handler, Response
+from penstock import __version__
+from penstock.edge.message import Handler, Request, Response
 from penstock.edge.router import Route
 from penstock.faces.answers import json_response
+from penstock.faces.media import prefers
 from penstock.faces.openapi.document import build
-from penstock.faces.openapi.page import page_response
+from penstock.faces.openapi.page import icon_response, page_response
 from penstock.faces.permission import PUBLIC
 
 __all__ = ["build", "openapi_routes"]
@@ -22,11 +24,19 @@ _ANYWHERE = (b"Access-Control-Allow-Origin", b"*")
 
 
 def openapi_routes(served: Mapping[str, Sequence[Route]]) -> list[Route]:
-    """The two routes that describe `served`, the routes by the name of their face."""
-    document = json_response(200, build(served), _ANYWHERE)
+    """The routes that describe `served`, the routes by the name of their face; at the root, people get the page too."""
+    document, page = json_response(200, build(served), _ANYWHERE), page_response()
+    about = {"name": "Penstock", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
+    index = json_response(200, about, (b"Vary", b"Accept"))
+
+    def root(request: Request) -> Response:
+        return page if prefers(request.headers.get(b"accept", b"").lower(), b"text/html") else index
+
     return [
+        Route("GET", "/", root, head=True, permission=PUBLIC),
         Route("GET", "/openapi.json", _always(document), head=True, permission=PUBLIC),
-        Route("GET", "/docs", _always(page_response()), head=True, permission=PUBLIC),
+        Route("GET", "/docs", _always(page), head=True, permission=PUBLIC),
+        Route("GET", "/favicon.ico", _always(icon_response()), head=True, permission=PUBLIC),
     ]
 
 

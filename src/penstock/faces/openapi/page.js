@@ -112,11 +112,12 @@ function curl(method, path, operation) {
   const query = parameters.filter((one) => one.in === "query" && one.required).map((one) => `${one.name}=${encodeURIComponent(one.example ?? "x")}`).join("&");
   const url = new URL("." + filled, location.href).href + (query ? `?${query}` : "");
   const parts = [`curl ${method === "GET" ? "" : `-X ${method} `}${/[?&]/.test(url) ? quoted(url) : url}`];
-  const [media, content] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
+  const all = Object.entries((operation.requestBody || {}).content || {});
+  const [media, content] = all[0] || [];
   if (content) {
     const example = Object.values(content.examples || {})[0];
     const value = example ? example.value : "";
-    parts.push(`-H 'Content-Type: ${media === "*/*" ? "text/plain" : media}'`);
+    parts.push(`-H 'Content-Type: ${all.some(([one]) => one === "*/*") ? "text/plain" : media}'`);
     parts.push(`-d ${quoted(typeof value === "string" ? value : JSON.stringify(value))}`);
   }
   return parts.join(" \\\n  ");
@@ -133,14 +134,43 @@ function copied(text) {
 }
 
 function inside(method, path, operation, head) {
-  const text = curl(method, path, operation);
-  return make("div", { class: "inside" }, paragraphs(operation.description),
-    head ? make("p", { class: "soft" }, "HEAD is answered as well: the same without the body.") : null,
-    copied(text),
-    operation.parameters ? [make("h3", {}, "Parameters"), make("table", {}, make("tbody", {}, operation.parameters.map(parameterRow)))] : null,
-    operation.requestBody ? [make("h3", {}, "Body", operation.requestBody.required ? make("span", { class: "need" }, "required") : null),
-      make("p", {}, said(operation.requestBody.description)), contents(operation.requestBody.content)] : null,
-    make("h3", {}, "Answers"), responses(operation.responses));
+  return make("div", { class: "inside" },
+    make("div", { class: "what" }, paragraphs(operation.description),
+      head ? make("p", { class: "soft" }, "HEAD is answered as well: the same without the body.") : null),
+    make("div", { class: "side" }, make("h3", {}, "From a shell"), copied(curl(method, path, operation)),
+      make("h3", {}, "Try it"), trial(method, path, operation, head)),
+    make("div", { class: "how" },
+      operation.parameters ? [make("h3", {}, "Parameters"), make("table", {}, make("tbody", {}, operation.parameters.map(parameterRow)))] : null,
+      operation.requestBody ? [make("h3", {}, "Body", operation.requestBody.required ? make("span", { class: "need" }, "required") : null),
+        make("p", {}, said(operation.requestBody.description)), contents(operation.requestBody.content)] : null,
+      make("h3", {}, "Answers"), responses(operation.responses)));
+}
+
+// The card that the address names is marked, here and in the list.
+function mark(card) {
+  for (const one of document.querySelectorAll(".operation.current")) { one.classList.remove("current"); one.link.removeAttribute("aria-current"); }
+  card.classList.add("current");
+  card.link.setAttribute("aria-current", "true");
+}
+
+function cardOf({ path, method, operation, head }, tag) {
+  const id = operation.operationId;
+  const link = make("a", { class: "mark", href: `#${id}`, title: "a link to this operation", "aria-label": `link to ${id}` }, "#");
+  const card = make("details", { class: "operation", id }, make("summary", {},
+    make("span", { class: `method ${method}` }, method.toUpperCase()), make("span", { class: "path" }, path),
+    make("span", { class: "said" }, operation.summary), make("code", { class: "name" }, id), link));
+  // Filled when it is opened: most never are.
+  card.addEventListener("toggle", () => {
+    if (!card.open) return;
+    if (card.childElementCount === 1) card.append(inside(method.toUpperCase(), path, operation, head));
+    history.replaceState(null, "", `#${id}`);
+    mark(card);
+  });
+  card.link = make("a", { href: `#${id}` }, make("span", { class: `method ${method}` }, method.toUpperCase()),
+    make("span", {}, operation.summary, " ", make("code", {}, id)));
+  card.words = wordsOf([method, path, operation.summary, id].join(" "));
+  card.mentioned = wordsOf([operation.description, tag.name, (operation.parameters || []).map((one) => one.name).join(" ")].join(" "));
+  return card;
 }
 
 function show() {
@@ -152,37 +182,43 @@ function show() {
     for (const [method, operation] of Object.entries(methods))
       if (method !== "head") groups.get(operation.tags[0]).found.push({ path, method, operation, head: method === "get" && methods.head });
   for (const { tag, found } of groups.values()) {
-    const cards = found.map(({ path, method, operation, head }) => {
-      const card = make("details", { class: "operation", id: operation.operationId }, make("summary", {},
-        make("span", { class: `method ${method}` }, method.toUpperCase()), make("span", { class: "path" }, path),
-        make("span", { class: "said" }, operation.summary)));
-      // Filled when it is opened: most never are.
-      card.addEventListener("toggle", () => { if (card.open && card.childElementCount === 1) card.append(inside(method.toUpperCase(), path, operation, head)); });
-      card.words = [method, path, operation.summary, operation.description, operation.operationId, tag.name].join(" ").toLowerCase();
-      card.link = make("a", { href: `#${operation.operationId}` }, make("span", { class: `method ${method}` }, method.toUpperCase()), make("span", {}, operation.summary));
-      return card;
-    });
+    const cards = found.map((one) => cardOf(one, tag));
     at("nav").append(make("div", {}, make("h2", {}, tag.name), cards.map((card) => card.link)));
     at("operations").append(make("section", { class: "group" }, make("h2", {}, tag.name), make("p", {}, said(tag.description)), cards));
   }
 }
 
-function search() {
-  const words = at("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  let any = false;
-  for (const card of document.querySelectorAll(".operation")) {
-    const fits = words.every((word) => card.words.includes(word));
-    card.hidden = card.link.hidden = !fits;
-    any ||= fits;
-  }
+// Words as people type them: `unclaimAll` is also `all`, and `ack` is not in `back`.
+function wordsOf(text) {
+  const whole = text.toLowerCase().split(/[^a-z0-9_-]+/);
+  const parts = text.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase().split(/[^a-z0-9]+/);
+  return [...new Set([...whole, ...parts])].filter(Boolean);
+}
+
+// What is called so comes first; what only mentions it is shown on request, or where nothing is called so.
+function search(_event, withMentions = false) {
+  const asked = at("search").value.toLowerCase().split(/[^a-z0-9_-]+/).filter(Boolean);
+  const begins = (words) => (one) => words.some((word) => word.startsWith(one));
+  const cards = [...document.querySelectorAll(".operation")];
+  const called = new Set(cards.filter((card) => asked.every(begins(card.words))));
+  const mentioned = cards.filter((card) => !called.has(card) && asked.every(begins([...card.words, ...card.mentioned])));
+  const shown = called.size && !withMentions ? called : new Set([...called, ...mentioned]);
+  for (const card of cards) card.hidden = card.link.hidden = !shown.has(card);
   for (const group of document.querySelectorAll(".group")) group.hidden = !group.querySelector(".operation:not([hidden])");
   for (const group of at("nav").children) group.hidden = !group.querySelector("a:not([hidden])");
-  at("nothing").hidden = any;
+  at("nothing").hidden = shown.size > 0;
+  at("more").hidden = !(called.size && mentioned.length && !withMentions);
+  at("more").firstElementChild.textContent = `show ${mentioned.length} more that only mention it`;
 }
 
 function open() {
   const card = location.hash.length > 1 && at(decodeURIComponent(location.hash.slice(1)));
-  if (card && card.tagName === "DETAILS") { card.open = true; card.scrollIntoView(); }
+  if (!card || card.tagName !== "DETAILS") return;
+  if (card.hidden) { at("search").value = ""; search(); }
+  if (narrow.matches) at("menu").open = false;
+  card.open = true;
+  mark(card);
+  card.scrollIntoView();
 }
 
 function kept(theme) {
@@ -198,10 +234,17 @@ at("theme").addEventListener("click", () => {
 });
 const theme = kept();
 if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+// On a small screen the list is folded away until it is asked for.
+const narrow = matchMedia("(max-width: 60rem)");
+const fold = () => { at("menu").open = !narrow.matches; };
+narrow.addEventListener("change", fold);
+fold();
 at("search").addEventListener("input", search);
+at("search").addEventListener("focus", () => { if (narrow.matches) at("menu").open = false; });
+at("more").firstElementChild.addEventListener("click", () => search(null, true));
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
-  if (event.key === "/" && document.activeElement !== at("search")) { event.preventDefault(); at("search").focus(); }
+  if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) { event.preventDefault(); at("search").focus(); }
 });
 fetch("openapi.json").then((answer) => {
   if (!answer.ok) throw new Error(`openapi.json answered ${answer.status}`);

@@ -11,8 +11,8 @@ from penstock.edge.message import Response
 
 def page_response() -> Response:
     """The page fetches the document from beside itself and builds all it shows as text nodes."""
-    style, script = _file("page.css"), _file("page.js")
-    html = _file("page.html").replace("/* page.css */", style).replace("/* page.js */", script)
+    style, script = _file("page.css"), _file("trial.js") + _file("page.js")
+    html = _file("page.html").replace("/* page.css */", style).replace("/* trial.js, page.js */", script)
     # Nothing runs or loads but what is in this very page.
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; connect-src 'self'; "
@@ -23,8 +23,16 @@ def page_response() -> Response:
         (b"Content-Security-Policy", policy.encode()),
         (b"X-Content-Type-Options", b"nosniff"),
         (b"Referrer-Policy", b"same-origin"),
+        # The root answers programs with something else.
+        (b"Vary", b"Accept"),
     )
     return Response(200, html.encode(), headers)
+
+
+def icon_response() -> Response:
+    """What browsers ask for beside every page that names no icon of its own, and show in their tabs."""
+    icon = (files("penstock.faces.openapi") / "icon.png").read_bytes()
+    return Response(200, icon, ((b"Content-Type", b"image/png"), (b"Cache-Control", b"max-age=86400")))
 
 
 def _file(name: str) -> str:
