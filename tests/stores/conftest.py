@@ -33,7 +33,7 @@ from penstock.model import (
     Tally,
 )
 from penstock.stores import Store, Unit, open_store
-from penstock.stores.protocol import Feature
+from penstock.stores.features import Feature
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock import limits
 from penstock.model import Dedup, Draft, Outcome, Receipt, Sent
 
 pytestmark = pytest.mark.needs("dedup")
@@ -132,6 +133,54 @@ class TestClaim:
     def test_twins_do_not_count_towards_the_limit(self, collapse):
         collapse.send(b"x", b"x", b"x", b"y", b"y", b"z")
         assert collapse.bodies(limit=3) == [b"x", b"y", b"z"]
+
+    def test_more_twins_than_a_step_collapse_in_steps_and_none_is_handed_out(self, collapse, monkeypatch):
+        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+        collapse.send(*[b"x"] * 40, b"y")
+        [first] = collapse.claim(limit=1)
+        assert len(collapse.outcomes()) == 3
+        collapse.ack(first)
+        collapse.send(b"x")
+        handed_out = []
+        while len(handed_out) < 2:
+            before = len(collapse.outcomes())
+            claimed = collapse.claimed(limit=1)
+            assert claimed.messages or claimed.more
+            # What is met at the head of the queue, besides a step of the others.
+            assert len(collapse.outcomes()) - before <= 3 + limits.CLAIM_ROUNDS
+            handed_out += [message.body for message in claimed.messages]
+        assert handed_out == [b"y", b"x"]
+        assert collapse.bodies() == []
+        assert collapse.outcomes().count(Outcome.COLLAPSED) == 39
+
+    def test_a_batch_longer_than_a_step_holds_no_twins(self, collapse, monkeypatch):
+        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+        collapse.send(*[b"x"] * 8, b"y", *[b"x"] * 8)
+        handed_out, more = [], True
+        while more:
+            claimed = collapse.claimed(limit=9)
+            handed_out += [message.body for message in claimed.messages]
+            more = claimed.more
+        assert handed_out == [b"x", b"y"]
+
+    def test_the_sweep_goes_on_with_twins_that_have_collapsed(self, collapse, monkeypatch):
+        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+        collapse.send(*[b"x"] * 10, *[b"y"] * 10)
+        assert collapse.bodies(limit=1) == [b"x"]
+        assert collapse.sweep(limit=4) == 4
+        assert sum(iter(lambda: collapse.sweep(limit=4), 0)) == 2
+        assert collapse.seen() == [*[b"y"] * 10, b"x"]
+
+    def test_what_comes_back_is_not_taken_for_a_twin(self, collapse, monkeypatch):
+        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+        collapse.create("elsewhere")
+        collapse.send(*[b"x"] * 10)
+        [first] = collapse.claim(limit=1)
+        assert collapse.move("q", "elsewhere", through=first.seq, claimed=True) == 1
+        assert collapse.move("elsewhere", "q") == 1
+        while collapse.sweep():
+            pass
+        assert [message.id for message in collapse.claim()] == [first.id]
 
     def test_a_twin_sent_after_a_claim_is_handed_out_too(self, collapse):
         collapse.send(b"x")

@@ -141,6 +141,13 @@ def fill(url: str) -> None:
         for _ in range(3):
             verbs.release(*verbs.claim(1, 1_000))
 
+        # Twins of which one claim has finished only a part.
+        verbs.create("many twins", dedup=Dedup.CLAIM, ledger=LedgerMode.OFF)
+        verbs.send(*[b"t"] * 5, to="many twins")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(limits, "STEP_ROWS", 2)
+            verbs.claim(1, queue="many twins")
+
         # A deleted queue with messages that nobody has swept, whose name is used again.
         verbs.send(b"1", b"2", b"3", to="gone")
         verbs.ack(*verbs.claim(1, queue="gone"))
@@ -269,14 +276,15 @@ def test_everything_arrives(of, to, new_url, small_pages):
     summary = migrate(first, second, Quiet())
     assert contents(first) == contents(second) == before
     assert {table.name: rows for table, rows in summary.rows.items()} == {
-        "queue": 9,
-        "tally": 9,
+        "queue": 10,
+        "tally": 10,
         "api_key": 2,
         "move": 3,
         "consumer": 2,
         "shipment": 3,
         "export": 2,
         "sending": 1,
+        "collapse": 1,
         "message": len(before["hidden"]),
         "ledger": len(before["ledger"]),
     }

@@ -50,6 +50,68 @@ def test_ready_messages_past_their_retention(verbs, limit):
     assert verbs.count("long").total == 4
 
 
+def test_lowering_the_retention_deletes_nothing_until_a_claim_meets_it(verbs):
+    verbs.create(retention_ms=1_000)
+    verbs.send(b"1", b"2")
+    verbs.now += 100
+    verbs.update(retention_ms=50)
+    assert verbs.sweep() == 0
+    assert verbs.seen() == [b"1", b"2"]
+    verbs.send(b"sent since")
+    verbs.now += 50
+    assert verbs.sweep() == 1
+    assert verbs.seen() == [b"1", b"2"]
+    assert verbs.bodies() == []
+    assert verbs.outcomes() == [Outcome.EXPIRED] * 3
+
+
+def test_what_was_there_expires_as_it_would_have_without_a_lower_retention(verbs):
+    verbs.create(retention_ms=1_000)
+    verbs.send(b"x")
+    verbs.update(retention_ms=500)
+    verbs.update(retention_ms=50)
+    verbs.now += 999
+    assert verbs.sweep() == 0
+    verbs.now += 1
+    assert verbs.sweep() == 1
+
+
+def test_raising_the_retention_again_counts_for_all(verbs):
+    verbs.create(retention_ms=100)
+    verbs.send(b"x")
+    verbs.update(retention_ms=10)
+    verbs.update(retention_ms=1_000)
+    verbs.now += 999
+    assert verbs.sweep() == 0
+    assert verbs.bodies(hold_ms=0) == [b"x"]
+    verbs.now += 1
+    assert verbs.sweep() == 1
+
+
+def test_a_queue_that_was_deleted_is_forgotten_once_nothing_names_it(verbs):
+    numbers = [verbs.create(name).number for name in ("a", "b", "c")]
+    for name in ("a", "b", "c"):
+        verbs.send(b"x", to=name)
+        verbs.delete(name)
+    for _ in range(3):
+        sweep_all(verbs, 100, ledger_before=verbs.now)
+        verbs.now += 2 * 60 * 60 * 1000
+    assert verbs.names() == []
+    assert verbs.create("a").number > max(numbers)
+    assert verbs.seen("a") == []
+
+
+def test_a_queue_that_was_deleted_keeps_its_name_in_the_ledger(verbs):
+    verbs.create("a")
+    verbs.create("b")
+    verbs.send(b"x", to="a")
+    verbs.delete("a")
+    for _ in range(3):
+        sweep_all(verbs, 100)
+        verbs.now += 2 * 60 * 60 * 1000
+    assert verbs.outcomes("a") == [Outcome.PURGED]
+
+
 def test_what_is_claimed_or_delayed_is_left_alone_until_its_time_is_over(verbs):
     verbs.create(retention_ms=10)
     verbs.send(b"claimed", Draft(b"delayed", delay_ms=50))

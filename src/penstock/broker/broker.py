@@ -36,7 +36,8 @@ from penstock.keys import Keyring
 from penstock.model import Draft, Message, Move, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.changes import EVERYWHERE
-from penstock.stores.protocol import Feature, Store, Unit
+from penstock.stores.features import Feature
+from penstock.stores.protocol import Store, Unit
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
 from penstock.server.config import Config
-from penstock.stores.protocol import ALL_FEATURES, Feature, Store
+from penstock.stores.features import ALL_FEATURES, Feature
+from penstock.stores.protocol import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import logging
 from penstock.broker import Broker
 from penstock.complaint import Complaint
 from penstock.model import Key
-from penstock.stores.protocol import Feature, Store
+from penstock.stores.features import Feature
+from penstock.stores.protocol import Store
 
 log = logging.getLogger(__name__)
 

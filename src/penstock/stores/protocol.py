@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
 from typing import Protocol
 
 from penstock.model import (
@@ -48,29 +47,7 @@ from penstock.model import (
     Shipment,
     Tally,
 )
-
-
-class Feature(Enum):
-    """What a store may keep beyond queues and messages that are sent, claimed and acked. The value says it in words.
-
-    A verb or a value that a store does not have raises FeatureMissing.
-    """
-
-    SETTINGS = "settings of a queue"
-    ATTRIBUTES = "attributes, delays and deadlines of a message"
-    RECEIPTS = "receipts that know their claim, renewed and released"
-    BARE_IDS = "acks that do not name the queue"
-    DEDUP = "deduplication"
-    REDRIVE = "dead-letter queues"
-    PEEK = "peeking"
-    MOVE = "moves between queues"
-    PURGE = "purging"
-    LEDGER = "the ledger"
-    SHIPMENTS = "shipments, exports of the ledger and sends with a key"
-    KEYS = "API keys"
-
-
-ALL_FEATURES = frozenset(Feature)
+from penstock.stores.features import Feature
 
 
 class Unit(Protocol):
@@ -97,6 +74,8 @@ class Unit(Protocol):
 
     def update_queue(self, name: str, settings: Settings) -> Queue:
         """Replace all settings. Messages keep the `ready_at` and the dedup key they have.
+
+        A lower retention counts for the messages that are there when they are claimed next: see `sweep`.
 
         Raises QueueNotFound and DeadLetterQueueNotFound. A queue may be its own dead-letter queue.
         """
@@ -134,7 +113,8 @@ class Unit(Protocol):
         message seen: expired and failed ones finish, dead letters move to the dead-letter queue as by `move`,
         and the claim goes on to the next; what it has put into its own queue again, it passes over. In a queue
         with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it that
-        have the same key and were never handed out finish as collapsed.
+        have the same key and were never handed out finish as collapsed: a step of them at once, the others by later
+        claims and sweeps. None of them is handed out meanwhile; nor is a delayed one that becomes ready meanwhile.
         """
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
@@ -333,11 +313,15 @@ class Unit(Protocol):
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as
-        purged), ready messages past their retention, ledger rows finished before `ledger_before`, moves that ended
-        `limits.MOVE_KEPT_MS` ago, ended shipments (but the latest of each consumer) and sends with a key that are no
-        longer remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished go
-        on ending. Never needed
-        for correctness. Done again and again, it frees all that can be freed."""
+        purged), ready messages past their retention, twins that have collapsed, ledger rows finished before
+        `ledger_before`, moves that ended `limits.MOVE_KEPT_MS` ago, ended shipments (but the latest of each consumer)
+        and sends with a key that are no longer remembered. Shipments without a heartbeat in time are lost here, and
+        those whose end is not finished go on ending.
+
+        Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
+        are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
+        name it any more. Never needed for correctness. Done again and again, it frees all that can be freed.
+        """
 
     def ledger(self, after: int, limit: int) -> list[LedgerRow]:
         """What became of messages, in the order they finished, after row number `after`."""

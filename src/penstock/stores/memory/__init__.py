@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from random import Random
 
 from penstock import ids
+from penstock.stores.features import ALL_FEATURES
 from penstock.stores.memory.state import State
 from penstock.stores.memory.unit import MemoryUnit
-from penstock.stores.protocol import ALL_FEATURES, Unit
+from penstock.stores.protocol import Unit
 
 __all__ = ["MemoryStore"]
 

@@ -20,10 +20,13 @@ from penstock.model import Draft, Export, Key, LedgerMode, LedgerRow, Move, Outc
 
 
 class QueueRow(Struct, frozen=True):
-    """A deleted queue keeps its row: the ledger still names it, and its messages are freed by a sweep."""
+    """A deleted queue keeps its row until a sweep has freed its messages."""
 
     queue: Queue
     deleted: bool = False
+    # The longest retention it had before that was lowered, and the last message that was there then.
+    kept_ms: int = 0
+    lowered_through: int = 0
     arrived: int = 0
     departed: int = 0
 
@@ -83,6 +86,8 @@ class State:
         self.shipments: dict[tuple[int, str, int], ShipmentRow] = {}
         self.exports: dict[tuple[str, int], Export] = {}
         self.sendings: dict[tuple[int, str], SendingRow] = {}
+        # Twins that have collapsed and are not finished: the key, by the number of its queue, and up to which message.
+        self.collapsing: dict[tuple[int, bytes], int] = {}
         self.last_seq = 0
         # By queue number, (ready_at, seq): ready messages first, by age, then the others by when they are due.
         # A deque, because a queue works at the ends: there, `insort` and `del` cost the same at any depth.
@@ -118,6 +123,10 @@ class State:
             self.queues[number] = row
             if not row.deleted:
                 self.numbers[row.queue.name] = number
+
+    def forget_queue(self, number: int) -> None:
+        self._undo.append(partial(self._set_queue, number, self.queues[number]))
+        self._set_queue(number, None)
 
     def living_queues(self) -> list[Queue]:
         return [self.queues[number].queue for number in sorted(self.numbers.values())]
@@ -164,6 +173,10 @@ class State:
             ready_at, seq = order[index]
             yield self.messages[seq]
 
+    def some_with_key(self, number: int, key: bytes) -> Iterator[MessageRow]:
+        """In no order, and none is looked at before it is asked for."""
+        return (self.messages[seq] for seq in self._by_key.get((number, key), ()))
+
     def with_key(self, number: int, key: bytes) -> list[MessageRow]:
         return [self.messages[seq] for seq in sorted(self._by_key.get((number, key), ()))]
 
@@ -199,7 +212,7 @@ class State:
     # What is small, or rarely changed, is replaced as a whole.
 
     def replace(
-        self, name: Literal["ledger", "moves", "keys", "shipments", "exports", "sendings"], value: object
+        self, name: Literal["ledger", "moves", "keys", "shipments", "exports", "sendings", "collapsing"], value: object
     ) -> None:
         self._undo.append(partial(setattr, self, name, getattr(self, name)))
         setattr(self, name, value)

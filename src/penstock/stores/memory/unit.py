@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
@@ -12,10 +11,8 @@ from penstock import ids, limits, policy
 from penstock.errors import DeadLetterQueueNotFound, QueueExists, QueueNotFound
 from penstock.model import (
     Claimed,
-    Count,
     Dedup,
     Draft,
-    LedgerRow,
     Message,
     Outcome,
     PeekAfter,
@@ -25,18 +22,19 @@ from penstock.model import (
     Receipt,
     Sent,
     Settings,
-    Tally,
 )
 from penstock.policy import Verdict
+from penstock.stores.memory import collapses
 from penstock.stores.memory.exports import ExportVerbs
 from penstock.stores.memory.records import RecordVerbs
 from penstock.stores.memory.shipments import ShipmentVerbs
 from penstock.stores.memory.state import MessageRow, QueueRow, State
+from penstock.stores.memory.views import ViewVerbs
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 
 
-class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
+class MemoryUnit(ViewVerbs, RecordVerbs, ShipmentVerbs, ExportVerbs):
     def __init__(self, state: State) -> None:
         self.stirred: set[str] = set()
         self._state = state
@@ -50,7 +48,7 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         if self.find_queue(name) is not None:
             raise QueueExists(name)
         self._check_redrive(settings)
-        queue = Queue(len(self._state.queues) + 1, name, now, settings)
+        queue = Queue(max(self._state.queues, default=0) + 1, name, now, settings)
         self._state.put_queue(QueueRow(queue))
         return queue
 
@@ -58,7 +56,11 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         former = self._queue(name)
         self._check_redrive(settings)
         queue = replace(former, settings=settings)
-        self._state.put_queue(replace(self._state.queues[queue.number], queue=queue))
+        row = replace(self._state.queues[queue.number], queue=queue)
+        retention_ms = former.settings.retention_ms
+        if settings.retention_ms < retention_ms:
+            row = replace(row, kept_ms=max(row.kept_ms, retention_ms), lowered_through=self._state.last_seq)
+        self._state.put_queue(row)
         return queue
 
     def delete_queue(self, name: str, now: int) -> Queue:
@@ -142,18 +144,17 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         if not is_twin:
             self.stirred.add(there.name)
             delayed = row.is_delayed and row.ready_at > now
-            state.arrive(
-                replace(
-                    row,
-                    queue=there.number,
-                    dedup_key=key,
-                    ready_at=row.ready_at if delayed else 0,
-                    receives=0,
-                    first_claimed_at=None,
-                    last_claimed_at=None,
-                    put_off=False,
-                )
+            arriving = replace(
+                row,
+                queue=there.number,
+                dedup_key=key,
+                ready_at=row.ready_at if delayed else 0,
+                receives=0,
+                first_claimed_at=None,
+                last_claimed_at=None,
+                put_off=False,
             )
+            state.arrive(collapses.spared(state, arriving))
 
     def last_seq(self) -> int:
         return self._state.last_seq
@@ -167,9 +168,17 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
 
     def _claim(self, found: Queue, limit: int, now: int, until: int, room: int) -> Claimed:
         self._promote(found, now)
+        collapses.go_on(self._state, now, limits.STEP_ROWS, found.number)
         messages: list[Message] = []
+        collapsed = 0
         ready = self._ready(found)
         while len(messages) < limit and room > 0 and (row := next(ready, None)) is not None:
+            if found.settings.dedup is Dedup.CLAIM and collapses.is_doomed(self._state, row):
+                if collapsed == limits.STEP_ROWS:
+                    return Claimed(messages, more=True)
+                self._state.depart(row, Outcome.COLLAPSED, now)
+                collapsed += 1
+                continue
             verdict = policy.judge(found.settings, now, row.sent_at, row.receives, row.draft.deadline_at)
             if verdict is Verdict.DELIVER:
                 messages.append(self._deliver(found, row, now, until))
@@ -199,10 +208,8 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         return takewhile(lambda row: row.ready_at == 0, self._state.in_order(queue.number))
 
     def _deliver(self, queue: Queue, row: MessageRow, now: int, until: int) -> Message:
-        if queue.settings.dedup is Dedup.CLAIM and row.dedup_key is not None and row.receives == 0:
-            for twin in self._state.with_key(queue.number, row.dedup_key):
-                if twin.seq > row.seq and twin.ready_at == 0 and twin.receives == 0:
-                    self._state.depart(twin, Outcome.COLLAPSED, now)
+        if queue.settings.dedup is Dedup.CLAIM and row.receives == 0:
+            collapses.collapse(self._state, row, now)
         delivered = replace(
             row,
             ready_at=until,
@@ -299,9 +306,12 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         for number, row in sorted(self._state.queues.items()):
             if row.deleted:
                 freed += self._purge(number, now, limit - freed, self._state.last_seq)
+                self._forget_queue(number)
+        freed += collapses.go_on(self._state, now, limit - freed)
         for queue in self._state.living_queues():
             self._promote(queue, now)
-            expired = (row for row in self._ready(queue) if policy.is_expired(queue.settings, now, row.sent_at))
+            row = self._state.queues[queue.number]
+            expired = (message for message in self._ready(queue) if self._is_over(row, message, now))
             for message in islice(expired, limit - freed):
                 self._state.depart(message, Outcome.EXPIRED, now)
                 freed += 1
@@ -313,62 +323,17 @@ class MemoryUnit(RecordVerbs, ShipmentVerbs, ExportVerbs):
         freed += self.sweep_shipments(now, limit - freed)
         return freed + self.sweep_exports(now) + self.sweep_sends(now) + self.sweep_moves(now)
 
-    # Views
+    def _forget_queue(self, number: int) -> None:
+        """Once it is empty and no shipment of it is left. The next queue counts on from the latest."""
+        has_shipments = any(queue == number for queue, _, _ in self._state.shipments)
+        if not (self._state.order[number] or has_shipments or number == max(self._state.queues)):
+            self._state.forget_queue(number)
 
-    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
-        found = self._queue(queue)
-        start = after or PeekAfter(0, 0)
-        messages: list[Message] = []
-        room = limits.CLAIM_BYTES
-        for row in islice(self._state.in_order(found.number, start.ready_at, start.seq), limit):
-            messages.append(self._message(found, row))
-            room -= len(row.draft.body)
-            if room <= 0:
-                break
-        return messages
-
-    def count(self, queue: str, now: int, limit: int) -> Count:
-        [count] = self.counts([self._queue(queue)], now, limit)
-        return count
-
-    def counts(self, queues: Sequence[Queue], now: int, limit: int) -> list[Count]:
-        return [self._count(queue, now, limit) for queue in queues]
-
-    def _count(self, queue: Queue, now: int, limit: int) -> Count:
-        number = queue.number
-        messages, order = self._state.messages, self._state.order[number]
-        standing = [messages[seq] for ready_at, seq in islice(order, 1) if ready_at == 0]
-        held = takewhile(lambda place: place[0] > now, reversed(order))
-        waiting = [messages[seq] for _, seq in islice(held, limit)]
-        due = takewhile(lambda row: row.ready_at <= now, self._state.in_order(number, ready_at=1))
-        run_out = list(islice(due, limit))
-        backing_off = sum(self._backs_off(queue, row, now) for row in run_out)
-        claimed = sum(not row.is_delayed for row in waiting)
-        return Count(
-            total=len(order),
-            ready=len(order) - len(waiting) - backing_off,
-            delayed=len(waiting) - claimed + backing_off,
-            claimed=claimed,
-            exact=len(waiting) < limit,
-            oldest_sent_at=min((row.sent_at for row in (*standing, *run_out, *waiting)), default=None),
-            oldest_ready_sent_at=min((row.sent_at for row in (*standing, *run_out)), default=None),
-        )
-
-    def next_due(self, queue: str, now: int) -> int | None:
-        found = self.find_queue(queue)
-        if found is None:
-            return None
-        following = next(self._state.in_order(found.number, ready_at=now + 1), None)
-        return None if following is None or following.ready_at == limits.SHIPPED else following.ready_at
-
-    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
-        rows = self._state.ledger
-        start = bisect_right(rows, after, key=lambda row: row.number)
-        return rows[start : start + limit]
-
-    def tally(self, queue: str) -> Tally:
-        row = self._state.queues[self._queue(queue).number]
-        return Tally(row.arrived, row.departed)
+    @staticmethod
+    def _is_over(here: QueueRow, message: MessageRow, now: int) -> bool:
+        """Past its retention, also past the one it was sent under where that was lowered since."""
+        kept_ms = here.kept_ms if message.seq <= here.lowered_through else 0
+        return message.sent_at + max(here.queue.settings.retention_ms, kept_ms) <= now
 
     def _id(self, row: MessageRow) -> str:
         return ids.make_id(self._state.origin, row.sent_at, row.seq)

@@ -11,7 +11,7 @@ from penstock.stores.sql.engine import Row
 from penstock.stores.sql.postgresql import PostgresEngine, translated
 
 # The columns that the database fills itself, and that nobody else counts.
-_NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id"}
+_NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id"}
 
 
 class PostgresDialect:

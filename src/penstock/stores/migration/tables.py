@@ -64,7 +64,7 @@ QUEUE = Table(
     "queue",
     _named(
         """number name created_at deleted_at visibility_ms retention_ms delay_ms dedup max_receives
-           dead_letter_queue ledger backoff_first_ms backoff_most_ms"""
+           dead_letter_queue ledger backoff_first_ms backoff_most_ms due_at kept_ms lowered_through"""
     ),
 )
 # What several connections have counted apart is one number here. Queue 0 is every database's own affair.
@@ -103,11 +103,12 @@ EXPORT = Table(
     _named("id consumer number after_number through_number first_number amount claimed_at settled_at"),
 )
 SENDING = Table("sending", "keyed send", _named("id queue send_key digest messages stored sent_at"))
+COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through"))
 
 # These grow without end: they are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING)
+SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, COLLAPSE)
 ALL = (*SHORT, *LONG)
 
 

@@ -22,7 +22,7 @@ from penstock.model import (
     Shipment,
     Tally,
 )
-from penstock.stores.protocol import Feature
+from penstock.stores.features import Feature
 
 
 def lacks(feature: Feature) -> NoReturn:

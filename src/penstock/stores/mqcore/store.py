@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from penstock.errors import InvalidSetting
+from penstock.stores.features import Feature
 from penstock.stores.mqcore.folders import Folders, translated
 from penstock.stores.mqcore.mover import GRACE_S, Mover
 from penstock.stores.mqcore.reaper import Reaper
@@ -25,7 +26,7 @@ from penstock.stores.mqcore.round import Round
 from penstock.stores.mqcore.state import State
 from penstock.stores.mqcore.syncs import Syncs
 from penstock.stores.mqcore.unit import MqCoreUnit
-from penstock.stores.protocol import Feature, Unit
+from penstock.stores.protocol import Unit
 
 log = logging.getLogger(__name__)
 

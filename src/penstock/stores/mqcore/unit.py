@@ -11,6 +11,7 @@ from functools import partial
 from penstock import ids, limits
 from penstock.errors import QueueExists, QueueNotFound, StoreForeign
 from penstock.model import Claimed, Count, Draft, Message, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.stores.features import Feature
 from penstock.stores.mqcore import files
 from penstock.stores.mqcore.cursor import is_file, message_names
 from penstock.stores.mqcore.delays import due_of, set_due
@@ -28,7 +29,6 @@ from penstock.stores.mqcore.paths import (
 )
 from penstock.stores.mqcore.round import Round
 from penstock.stores.mqcore.state import State
-from penstock.stores.protocol import Feature
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from itertools import repeat
 from penstock import limits, policy
 from penstock.ids import make_id, make_ids
 from penstock.model import Dedup, Draft, Outcome, Queue, Sent
+from penstock.stores.sql import collapses
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import IS_DELAYED, Session, attributes_text
 
@@ -69,7 +70,7 @@ class ArrivalVerbs:
 
     def _send_once(self, queue: Queue, drafts: Sequence[Draft], now: int) -> list[Sent]:
         """One draft at a time: each may be the twin of the one before."""
-        self.session.take_turn(queue)
+        self.session.take_turn(queue.number)
         return [self.send_unless_twin(queue, draft, now) for draft in drafts]
 
     def send_unless_twin(self, queue: Queue, draft: Draft, now: int, number: tuple[int, int] | None = None) -> Sent:
@@ -148,7 +149,7 @@ class ArrivalVerbs:
         session = self.session
         if here.number != there.number:  # a queue may be its own dead-letter queue
             if there.settings.dedup is not Dedup.OFF:
-                session.take_turn(there)
+                session.take_turn(there.number)
             seqs = self._without_twins(here, there, seqs, outcome, now)
         session.record(seqs, outcome, now)
         session.look_everywhere()
@@ -159,6 +160,8 @@ class ArrivalVerbs:
                 WHERE {session.engine.among("seq")}""",
             (now, there.number, session.engine.listed(seqs)),
         )
+        if there.settings.dedup is Dedup.CLAIM:
+            collapses.spare(session, seqs)
         session.departed(here.number, len(seqs))
         session.arrived(there.number, len(seqs))
         session.stirred.add(there.name)

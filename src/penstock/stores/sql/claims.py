@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import takewhile
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from penstock import limits, policy
 from penstock.ids import make_id
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
+from penstock.stores.sql import collapses
 from penstock.stores.sql.arrivals import ArrivalVerbs
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
@@ -53,7 +53,8 @@ class ClaimVerbs(ArrivalVerbs):
     def take(self, found: Queue, limit: int, now: int, manner: Manner) -> tuple[list[Row], bool]:
         """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
         if found.settings.dedup is Dedup.CLAIM:
-            self.session.take_turn(found)  # else two claims at once hand out a message and its twin
+            self.session.take_turn(found.number)  # else two claims at once hand out a message and its twin
+            collapses.go_on(self.session, found.number, now, limits.STEP_ROWS)
         hints = self.session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         promoted = self.session.promote(found, now, limits.PROMOTE_ROWS, start.due)
@@ -121,7 +122,8 @@ class ClaimVerbs(ArrivalVerbs):
         judged = [(row, self._verdict(queue, row, now, manner)) for row in rows]
         if settings.dedup is Dedup.CLAIM:
             # Only what is handed out takes its twins along: a message that has expired must not.
-            gone = self._collapse(queue, [row[0] for row, verdict in judged if verdict is Verdict.DELIVER], now)
+            wanted = {row[0] for row, verdict in judged if verdict is Verdict.DELIVER}
+            gone = collapses.collapse(self.session, queue, [row[0] for row in rows], wanted, now)
             judged = [(row, verdict) for row, verdict in judged if row[0] not in gone]
         delivered: list[Row] = []
         others: dict[Verdict, list[int]] = {}
@@ -202,21 +204,3 @@ class ClaimVerbs(ArrivalVerbs):
             )
             for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at in rows
         ]
-
-    def _collapse(self, queue: Queue, seqs: Sequence[int], now: int) -> set[int]:
-        """Of messages with one key that nobody has received yet, only the oldest is handed out.
-
-        Its twins are found by their key, wherever in the queue they are. A message that was handed out before
-        keeps to itself: its holder may be working on it, and a later twin may carry news.
-        """
-        # The plus sign keeps the planner from walking all ready messages for each twin: their key is what finds them.
-        engine = self.session.engine
-        twins = engine.rows(
-            f"""SELECT DISTINCT t.seq FROM message AS m JOIN message AS t
-                    ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
-                WHERE {engine.among("m.seq")} AND m.receives = 0 AND t.receives = 0 AND +t.ready_at = 0""",
-            (engine.listed(seqs),),
-        )
-        collapsed = self.session.lock_ready([seq for (seq,) in twins])
-        self.session.finish(queue.number, collapsed, Outcome.COLLAPSED, now)
-        return set(collapsed)

@@ -30,7 +30,7 @@ class ConsumerVerbs(ClaimVerbs):
         """The consumer is alive, holds nothing, and is the youngest of its queue. Raises QueueNotFound."""
         session = self.session
         queue = session.queue(consumer.queue)
-        session.take_turn(queue)
+        session.take_turn(queue.number)
         self.leave(consumer.id)  # it may still stand with a queue of the same name that was deleted
         number = session.scalar("SELECT coalesce(max(number), 0) + 1 FROM consumer WHERE queue = ?", (queue.number,))
         session.engine.run(

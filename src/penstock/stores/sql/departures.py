@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock import limits, policy
+from penstock import ids, limits
 from penstock.model import Outcome, PeekAfter, Purged
+from penstock.stores.sql import collapses, deletions
 from penstock.stores.sql.consumers import reap
 from penstock.stores.sql.ends import sweep_shipments
 from penstock.stores.sql.engine import Row
@@ -15,6 +16,9 @@ from penstock.stores.sql.session import QUEUE_COLUMNS, Session, queue_of
 
 # Of a queue `q`.
 _HOLDS_MESSAGES = "(SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0"
+
+# What the sweep grants to the messages that were in a queue `q` when its retention was lowered.
+_KEPT_MS = "CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END"
 
 
 class DepartureVerbs:
@@ -62,7 +66,9 @@ class DepartureVerbs:
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         reap(self.session, now)
-        freed = self._sweep_deleted_queues(now, limit)
+        last_seq = self.session.engine.last_seq()
+        freed = deletions.sweep(self.session, now, limit, lambda number, room: self._purge(number, now, room, last_seq))
+        freed += collapses.sweep(self.session, now, limit - freed)
         self._promote_due(now)
         freed += self._sweep_expired(now, limit - freed)
         freed += self._sweep_ledger(ledger_before, limit - freed)
@@ -73,13 +79,6 @@ class DepartureVerbs:
 
     def _sweep_moves(self, now: int) -> int:
         return self.session.engine.run("DELETE FROM move WHERE finished_at < ?", (now - limits.MOVE_KEPT_MS,))
-
-    def _sweep_deleted_queues(self, now: int, limit: int) -> int:
-        """A deleted queue still holds messages as long as its tally says so."""
-        rows = self.session.engine.rows(
-            f"SELECT number FROM queue AS q WHERE deleted_at IS NOT NULL AND {_HOLDS_MESSAGES} LIMIT 1"
-        )
-        return self._purge(rows[0][0], now, limit, self.session.engine.last_seq()) if rows and limit > 0 else 0
 
     def _promote_due(self, now: int) -> None:
         """Where nobody claims any more, nobody else makes messages ready, and they would never expire."""
@@ -95,28 +94,39 @@ class DepartureVerbs:
             room -= self.session.promote(queue, now, room)
 
     def _sweep_expired(self, now: int, limit: int) -> int:
-        """Ready messages stand by age, so the expired ones are the first: one look at a queue tells."""
+        """Ready messages stand by age, so the expired ones are the first: one look at a queue tells. Those that were
+        there when the retention was lowered stand before all others, and stay longer."""
         engine = self.session.engine
+        oldest = f"SELECT sent_at FROM {engine.walk} WHERE queue = q.number AND ready_at = 0"
         rows = engine.rows(
-            f"""SELECT {QUEUE_COLUMNS} FROM queue AS q
+            f"""SELECT number, lowered_through, retention_ms, {_KEPT_MS} FROM queue AS q
                 WHERE q.deleted_at IS NULL AND {_HOLDS_MESSAGES}
-                    AND (SELECT sent_at FROM {engine.walk}
-                         WHERE queue = q.number AND ready_at = 0 ORDER BY {engine.age} LIMIT 1)
-                        <= ? - q.retention_ms
+                    AND (({oldest} AND {engine.age} > q.lowered_through ORDER BY {engine.age} LIMIT 1)
+                            <= ? - q.retention_ms
+                         OR ({oldest} ORDER BY {engine.age} LIMIT 1) <= ? - {_KEPT_MS})
                 LIMIT ?""",
-            (now, limits.SWEEP_QUEUES),
+            (now, now, limits.SWEEP_QUEUES),
         )
         freed = 0
-        for queue in map(queue_of, rows):
-            heads = engine.rows(
-                f"""SELECT seq, sent_at FROM {engine.walk} WHERE queue = ? AND ready_at = 0
-                    ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
-                (queue.number, max(0, limit - freed)),
-            )
-            expired = [seq for seq, sent_at in heads if policy.is_expired(queue.settings, now, sent_at)]
-            self.session.finish(queue.number, expired, Outcome.EXPIRED, now)
-            freed += len(expired)
+        for number, lowered_through, retention_ms, kept_ms in rows:
+            freed += self._expire(number, 0, lowered_through, now - kept_ms, now, limit - freed)
+            freed += self._expire(number, lowered_through, ids.SEQ_MAX, now - retention_ms, now, limit - freed)
         return freed
+
+    def _expire(self, queue: int, after: int, through: int, sent_by: int, now: int, limit: int) -> int:
+        """Of the ready messages with these sequence numbers, the oldest that were sent by then."""
+        if limit <= 0 or after >= through:
+            return 0
+        engine = self.session.engine
+        heads = engine.rows(
+            f"""SELECT seq, sent_at FROM {engine.walk}
+                WHERE queue = ? AND ready_at = 0 AND {engine.age} > ? AND {engine.age} <= ?
+                ORDER BY {engine.age} LIMIT ? {engine.lock_free}""",
+            (queue, after, through, limit),
+        )
+        expired = [seq for seq, sent_at in heads if sent_at <= sent_by]
+        self.session.finish(queue, expired, Outcome.EXPIRED, now)
+        return len(expired)
 
     def _sweep_ledger(self, before: int, limit: int) -> int:
         head = "SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?"

@@ -55,6 +55,7 @@ _WRITING, _READING, _LOOKING = "READ COMMITTED", "REPEATABLE READ", "READ UNCOMM
 _ENTRIES_KEPT = 100
 _BUSY = {ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, 1020}
 _FULL = {ER.DISK_FULL, ER.RECORD_FILE_FULL}
+_MADE_ALREADY = {ER.DUP_FIELDNAME, ER.DUP_KEYNAME}
 _DAMAGED = {ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.CRASHED_ON_USAGE, ER.NOT_KEYFILE, ER.PARSE_ERROR}
 
 
@@ -232,6 +233,15 @@ def _pieces(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield piece
 
 
+def _execute_once(cursor: pymysql.cursors.Cursor, statement: str) -> None:
+    """Columns and indexes may be there already, from a run that was cut off. MySQL has no IF NOT EXISTS for them."""
+    try:
+        cursor.execute(statement)
+    except pymysql.OperationalError as error:
+        if error.args[0] not in _MADE_ALREADY:
+            raise
+
+
 def translated(error: pymysql.Error) -> PenstockError:
     code = error.args[0] if error.args else 0
     text = " ".join(map(str, error.args)).strip()
@@ -327,7 +337,7 @@ class MariaDatabase:
         for script in scripts:
             for statement in script.split(";\n"):
                 if statement.strip():
-                    cursor.execute(statement)
+                    _execute_once(cursor, statement)
         if version == 0:
             cursor.execute(
                 "INSERT INTO store VALUES (%s, 0, %s, %s)",

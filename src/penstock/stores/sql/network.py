@@ -19,7 +19,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
-from penstock.stores.protocol import ALL_FEATURES, Unit
+from penstock.stores.features import ALL_FEATURES
+from penstock.stores.protocol import Unit
 from penstock.stores.sql.engine import Engine
 from penstock.stores.sql.hints import Hints
 from penstock.stores.sql.session import Cache, Session

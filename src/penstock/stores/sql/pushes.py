@@ -26,7 +26,7 @@ class PushVerbs(ArrivalVerbs):
         if not messages:
             return
         if found.settings.dedup is Dedup.SEND:
-            self.session.take_turn(found)
+            self.session.take_turn(found.number)
             for message in messages:
                 self.send_unless_twin(found, message.draft, now, (message.seq, message.sent_at))
             return

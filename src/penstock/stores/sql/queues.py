@@ -29,7 +29,10 @@ class QueueVerbs:
     def update_queue(self, name: str, settings: Settings) -> Queue:
         session = self.session
         session.change_queues()
-        number = session.queue(name).number
+        former = session.queue(name)
+        number = former.number
+        if settings.retention_ms < former.settings.retention_ms:
+            self._keep_what_is_there(former)
         session.engine.run(
             """UPDATE queue SET visibility_ms = ?, retention_ms = ?, delay_ms = ?, dedup = ?, ledger = ?,
                                 max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?
@@ -39,11 +42,20 @@ class QueueVerbs:
         session.forget_queues()
         return session.queue(name)
 
+    def _keep_what_is_there(self, queue: Queue) -> None:
+        """Before its retention is lowered."""
+        retention_ms = queue.settings.retention_ms
+        self.session.engine.run(
+            """UPDATE queue SET kept_ms = CASE WHEN kept_ms > ? THEN kept_ms ELSE ? END, lowered_through = ?
+               WHERE number = ?""",
+            (retention_ms, retention_ms, self.session.engine.last_seq(), queue.number),
+        )
+
     def delete_queue(self, name: str, now: int) -> Queue:
         session = self.session
         session.change_queues()
         deleted = session.queue(name)
-        session.engine.run("UPDATE queue SET deleted_at = ? WHERE number = ?", (now, deleted.number))
+        session.engine.run("UPDATE queue SET deleted_at = ?, due_at = 0 WHERE number = ?", (now, deleted.number))
         session.engine.run(
             "UPDATE queue SET max_receives = NULL, dead_letter_queue = NULL WHERE dead_letter_queue = ?",
             (deleted.number,),

@@ -143,10 +143,10 @@ class Session:
         """Called after they have changed: the next look-up reads them again."""
         self._cache.clear()
 
-    def take_turn(self, queue: Queue) -> None:
+    def take_turn(self, queue: int) -> None:
         """From here to the end of the unit nobody else is at this point with the same queue."""
         if self.engine.shared:
-            self.engine.rows(f"SELECT number FROM queue WHERE number = ? {self.engine.lock}", (queue.number,))
+            self.engine.rows(f"SELECT number FROM queue WHERE number = ? {self.engine.lock}", (queue,))
 
     def arrived(self, queue: int, count: int) -> None:
         self._tallies.setdefault(queue, [0, 0])[0] += count

@@ -33,7 +33,7 @@ class ShipmentVerbs(ClaimVerbs):
     ) -> Shipment | None:
         found = self.session.queue(queue)
         # Else two servers make the same shipment at once.
-        self.session.take_turn(found)
+        self.session.take_turn(found.number)
         row = self._find(found, consumer, number, self.session.engine.lock)
         if row is None:
             last = self._latest(found, consumer)

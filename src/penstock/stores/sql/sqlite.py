@@ -25,7 +25,8 @@ from penstock import ids, limits
 from penstock.complaint import Complaint
 from penstock.errors import InvalidSetting, StoreBusy, StoreCorrupt, StoreFull, StoreReadOnly, StoreUnavailable
 from penstock.stores.changes import AllBut
-from penstock.stores.protocol import ALL_FEATURES, Store, Unit
+from penstock.stores.features import ALL_FEATURES
+from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql import forks, migrations
 from penstock.stores.sql.apsw_engine import ApswEngine, translated
 from penstock.stores.sql.session import Cache, Session
