@@ -27,6 +27,7 @@
         ├── StoreForeign          not a Penstock store, or made by a newer version
         ├── StoreReadOnly         this process may not write to it
         ├── StoreInherited        a parent process had it open when it forked
+        ├── StoreHandedOver       it was copied to another store, which is used instead
         ├── MigrationUnfinished   the store is the half of a copy
         ├── MigrationFailed       what was copied is not what is to be copied
         ├── FeatureMissing        the store does not keep what was asked of it; another store would
@@ -168,6 +169,10 @@ class StoreReadOnly(OperatorError):
 
 
 class StoreInherited(OperatorError):
+    pass
+
+
+class StoreHandedOver(OperatorError):
     pass
 
 

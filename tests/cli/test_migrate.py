@@ -142,7 +142,7 @@ def refusals() -> dict[str, tuple[str, str, int, str]]:
         "mqcore": (old, "mqcore:///{folder}/mq", 2, "a store of the kind 'mqcore' cannot be migrated"),
         "no URL": (old, "new.db", 2, "a store of the kind 'new.db' cannot be migrated"),
         "not there": ("sqlite:///{folder}/odl.db", new, 2, "there is no store at sqlite:///"),
-        "same": (old, old, 2, "both are the same store, or the second is a finished copy of the first"),
+        "same": (old, old, 2, "both are the same store"),
         "not empty": (old, "sqlite:///{folder}/other.db", 2, "the target is not empty: it holds at least one queue"),
         "foreign": (old, "sqlite:///{folder}/text", 4, "is not a SQLite database; nothing was changed in it"),
         "no server": (old, "postgresql://127.0.0.1:1/db", 4, "the database cannot be reached"),
@@ -172,7 +172,7 @@ def test_a_source_that_changes_is_code_4(source, target, monkeypatch):
     def look(side):
         looks.append(1)
         if len(looks) == 2:
-            with closing(open_store(source)) as store, store.unit() as unit:
+            with closing(open_store(source, unfinished=True)) as store, store.unit() as unit:
                 unit.claim("jobs", 1, 5, None)
         return fingerprint(side)
 
@@ -181,3 +181,31 @@ def test_a_source_that_changes_is_code_4(source, target, monkeypatch):
     assert (result.exit_code, result.stdout) == (4, "")
     assert "penstock: the source has changed: stop every server and every program that uses one of" in result.stderr
     assert "penstock: the source has changed since the last run: starting over\n" in migrate(source, target).stderr
+
+
+def test_a_server_at_work_is_noticed_and_one_that_is_started_later_says_so(source, target, serve):
+    server = serve("--store", source)
+    refused = migrate(source, target)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "a server or another program has the first store open: stop it" in refused.stderr
+    with server.talk() as talk:
+        assert talk("GET", "/health").body == b"green"
+    server.terminate()
+    assert migrate(source, target).exit_code == 0
+    ended = subprocess.run([*PENSTOCK, "serve", "--port", "0", "--store", source], capture_output=True, text=True)
+    assert ended.returncode == 4
+    assert f"penstock: this store was copied to {target} at " in ended.stderr
+    again = migrate(source, target)
+    assert again.exit_code == 0
+    assert "comparing them again" in again.stderr
+
+
+def test_taking_back(source, target):
+    assert migrate("--take-back", source).exit_code == 2
+    migrate(source, target)
+    assert migrate("--take-back", source, target).exit_code == 2
+    assert migrate(source).exit_code == 2
+    assert migrate("--take-back", source).stdout == "servers may open it again\n"
+    open_store(source).close()
+    migrate(source, target)
+    assert json.loads(migrate("--take-back", source, "--json").stdout) == {"taken_back": True}

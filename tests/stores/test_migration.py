@@ -17,12 +17,21 @@ from typing import Any
 import pytest
 
 from penstock import keys, limits
-from penstock.errors import InvalidSetting, MigrationFailed, MigrationUnfinished, ShipmentEnded, StoreUnavailable
+from penstock.errors import (
+    InvalidSetting,
+    MigrationFailed,
+    MigrationUnfinished,
+    ShipmentEnded,
+    StoreHandedOver,
+    StoreUnavailable,
+)
 from penstock.model import Consumer, Dedup, Delivery, Draft, LedgerMode, PeekAfter, Receipt, Redrive
 from penstock.stores import Store, open_store
 from penstock.stores.migration import checking, mark, tables
-from penstock.stores.migration.migrating import migrate
+from penstock.stores.migration.migrating import migrate, take_back
 from penstock.stores.migration.side import open_side
+from penstock.stores.migration.sqlite import SqliteDialect
+from tests.databases import PASSWORD
 from tests.stores.conftest import Verbs, check_conservation
 
 KINDS = ("sqlite", "postgresql", "mariadb")
@@ -193,8 +202,8 @@ def fill_shipments(verbs: Verbs) -> None:
 
 
 def contents(url: str) -> dict[str, object]:
-    """All that can be seen of a store."""
-    with closing(open_store(url)) as store, store.unit(write=False) as unit:
+    """All that can be seen of a store, also of one that was copied."""
+    with closing(open_store(url, unfinished=True)) as store, store.unit(write=False) as unit:
         check_conservation(unit)
         queues = unit.list_queues(0, 1_000).queues
         seen: dict[str, object] = {
@@ -290,7 +299,7 @@ def test_everything_arrives(of, to, new_url, small_pages):
     }
     with closing(open_store(second)) as store:
         goes_on(store, before)
-    with pytest.raises(InvalidSetting, match="a finished copy of the first"):
+    with pytest.raises(InvalidSetting, match="a finished copy of the first and has been used since"):
         migrate(first, second, Quiet())
 
 
@@ -378,6 +387,7 @@ def test_it_may_die_at_any_step(source, new_url, small_pages):
         migrate(source, target, again)
         assert contents(target) == before
         assert "the source has changed since the last run: starting over" not in again.said
+        take_back(source)
     assert step > 40
     assert contents(source) == before
 
@@ -432,7 +442,9 @@ def copied_so_far(url: str) -> int:
 
 
 @pytest.mark.parametrize("to", KINDS)
-def test_a_run_that_was_overtaken_changes_nothing_any_more(to, source, new_url, small_pages):
+def test_a_run_that_was_overtaken_changes_nothing_any_more(to, source, new_url, small_pages, monkeypatch):
+    """One that had lost sight of the source, or the other would have been refused."""
+    monkeypatch.setattr(SqliteDialect, "is_used_elsewhere", lambda _self, _side: False)
     target = new_url(to)
     before = contents(source)
     with pytest.raises(MigrationUnfinished, match="taken over"):
@@ -462,7 +474,8 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
 
 
 def change(url: str, name: str) -> None:
-    with closing(open_store(url)) as store:
+    """Past the mark, as a program could that knows nothing of it."""
+    with closing(open_store(url, unfinished=True)) as store:
         verbs = Verbs(store)
         verbs.now += 3_000
         CHANGES[name](verbs)
@@ -528,6 +541,77 @@ def test_a_copy_that_is_not_right_is_found_out(to, source, new_url, small_pages)
         migrate(source, target, Quiet("comparing rows", damage))
     migrate(source, target, Quiet())
     assert contents(target) == contents(source)
+
+
+# Only one of the two is used
+
+
+@pytest.mark.parametrize("of", KINDS)
+def test_a_store_that_somebody_has_open_is_not_copied(of, new_url):
+    """However idle: in this process, or in another."""
+    first, second = new_url(of), new_url("sqlite")
+    fill(first)
+    with closing(open_store(first)), pytest.raises(InvalidSetting, match="a server or another program has the first"):
+        migrate(first, second, Quiet())
+    hold = """
+import sys
+from penstock.stores import open_store
+store = open_store(sys.argv[1])
+with store.unit(write=False) as unit:
+    print(unit.last_seq(), flush=True)
+sys.stdin.read()
+"""
+    with subprocess.Popen([sys.executable, "-c", hold, first], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        with pytest.raises(InvalidSetting, match="a server or another program has the first"):
+            migrate(first, second, Quiet())
+        holder.stdin.close()
+    open_store(first).close()
+    assert migrate(first, second, Quiet()).rows
+
+
+@pytest.mark.parametrize("of", KINDS)
+def test_a_store_that_was_copied_is_not_opened_unless_it_is_taken_back(of, new_url, small_pages):
+    first, second = new_url(of), new_url("sqlite")
+    fill(first)
+    with pytest.raises(Died):
+        migrate(first, second, Quiet("copying ledger rows", die))
+    with pytest.raises(StoreHandedOver, match="is being copied: finish it with 'penstock migrate-store"):
+        open_store(first)
+    migrate(first, second, Quiet())
+    with pytest.raises(StoreHandedOver, match=r"was copied to sqlite:///.* at 20.* UTC: use that one") as told:
+        open_store(first)
+    assert PASSWORD not in str(told.value)
+    assert "--take-back" in str(told.value)
+    open_store(second).close()
+    take_back(first)
+    open_store(first).close()
+    with pytest.raises(InvalidSetting, match="nothing to take back"):
+        take_back(first)
+
+
+@pytest.mark.parametrize("of", KINDS)
+def test_a_finished_copy_is_compared_again(of, new_url, small_pages):
+    first, second = new_url(of), new_url("sqlite")
+    fill(first)
+    copied = migrate(first, second, Quiet()).rows
+    assert migrate(first, second, Quiet()).rows == copied
+    take_back(first)
+    change(first, "send")
+    with pytest.raises(MigrationFailed, match="the first store has changed since it was copied"):
+        migrate(first, second, Quiet())
+    open_store(first).close()
+    open_store(second).close()
+
+
+def test_a_store_is_copied_once(source, new_url):
+    migrate(source, new_url("sqlite"), Quiet())
+    with pytest.raises(InvalidSetting, match=r"was copied to sqlite:///.* already"):
+        migrate(source, new_url("sqlite"), Quiet())
+    with pytest.raises(StoreHandedOver):
+        open_store(source)
+    take_back(source)
+    migrate(source, new_url("sqlite"), Quiet())
 
 
 # Refusals

@@ -17,20 +17,32 @@ _LINE_EVERY_S = 5.0
 
 @click.command("migrate-store")
 @click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
+@click.argument("target", metavar="TO", required=False)
+@click.option(
+    "--take-back", is_flag=True, help="Copy nothing: let servers open FROM again, which is being copied or was."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def migrate_store(source: str, target: str, as_json: bool) -> None:
+def migrate_store(source: str, target: str | None, take_back: bool, as_json: bool) -> None:
     """Copy everything from one store into another, empty one.
 
     FROM and TO are URLs of stores: sqlite, postgresql or mariadb. Stop every server that uses one of them first.
+    Servers refuse to open FROM from then on.
     Queues, messages, claims, ledger and API keys are copied; ids, receipts and keys stay good. In the end all rows are
     compared. When it is interrupted, the same command goes on where it was; until it has ended, TO cannot be used.
     """
-    from penstock.stores.migration.migrating import migrate
+    from penstock.stores.migration import migrating
     from penstock.stores.migration.tables import TALLY
 
+    if take_back:
+        if target is not None:
+            raise click.UsageError("--take-back needs FROM alone.", click.get_current_context())
+        migrating.take_back(source)
+        print_json({"taken_back": True}) if as_json else click.echo("servers may open it again")
+        return
+    if target is None:
+        raise click.UsageError("Missing argument 'TO'.", click.get_current_context())
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    summary = migrate(source, target, _Bars() if on_terminal else _Lines())
+    summary = migrating.migrate(source, target, _Bars() if on_terminal else _Lines())
     rows = {table: count for table, count in summary.rows.items() if table is not TALLY}
     if as_json:
         print_json({"copied": {table.name: count for table, count in rows.items()}, "seconds": summary.seconds})

@@ -8,6 +8,7 @@ from random import SystemRandom
 from penstock.errors import InvalidSetting
 from penstock.extras import how_to_get
 from penstock.stores.memory import MemoryStore
+from penstock.stores.migration.handover import refuse_handed_over
 from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
 from penstock.stores.protocol import Store, Unit
@@ -30,7 +31,8 @@ def open_store(
 
     `patience_ms` is how long a unit of an embedded store waits for another process before it raises StoreBusy. `mqcore`
     is for a store of that kind, `lanes` for those in a database server: how many units may be open at once, and so how
-    many connections. A store that is still being filled by a migration is refused, unless `unfinished` is set.
+    many connections. A store that a migration is still filling, or that was copied to another one, is refused, unless
+    `unfinished` is set.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -44,6 +46,7 @@ def open_store(
     if not unfinished:
         try:
             refuse_unfinished(store)
+            refuse_handed_over(store)
         except BaseException:
             store.close()
             raise

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 import pymysql
 
-from penstock.stores.migration.side import Counters
+from penstock.stores.migration.side import Counters, Side
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.mariadb import MariaEngine, translated
 
@@ -27,6 +28,10 @@ class MariaDialect:
                 cursor.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
         except pymysql.Error as error:
             raise translated(error) from error
+
+    def is_used_elsewhere(self, side: Side) -> bool:
+        with side.read() as engine:
+            return cast(MariaEngine, engine).is_used_elsewhere()
 
     def counters(self, engine: MariaEngine) -> Counters:
         # Not from `information_schema`, which MySQL remembers for a day.

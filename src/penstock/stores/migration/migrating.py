@@ -1,6 +1,9 @@
 """The course of a migration.
 
-    mark ──► messages and ledger, page by page ──► all the rest, at once ──► compare everything ──► lift the mark
+    mark both ──► messages and ledger, page by page ──► all the rest, at once ──► compare everything ──► lift the mark
+
+The mark on the source keeps servers from opening it, now and when all is copied; whoever has it open already is looked
+for once it is there. The mark on the target is lifted in the end.
 
 It may be killed at any point. Rows are copied in the order of their keys, so the last one that is there says where to
 go on. What has been copied is worth something only while its source is as it was: a fingerprint of the source stands in
@@ -11,14 +14,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Protocol
 
-from penstock.errors import InvalidSetting, MigrationFailed
-from penstock.stores.migration import mark
+from penstock.clock import system_clock
+from penstock.errors import InvalidSetting, MigrationFailed, PenstockError
+from penstock.stores.migration import handover, mark
 from penstock.stores.migration.checking import count, digest, fingerprint
+from penstock.stores.migration.handover import Handover
 from penstock.stores.migration.mark import SPOILT, Mark
 from penstock.stores.migration.side import Side, open_side
 from penstock.stores.migration.tables import ALL, LONG, SHORT, TALLY, Table, pages
@@ -42,12 +47,21 @@ class Summary:
     seconds: float
 
 
+def take_back(source_url: str) -> None:
+    """Let servers open a store again that is being copied, or was. Raises InvalidSetting where it is not."""
+    source = open_side(source_url, must_exist=True)
+    with closing(source.store), source.write() as engine:
+        if handover.find(engine) is None:
+            raise InvalidSetting("that store has not been copied: there is nothing to take back")
+        handover.lift(engine)
+
+
 def migrate(source_url: str, target_url: str, watch: Watch) -> Summary:
     """Copy all that a store holds into an empty one, or finish doing so.
 
-    Raises InvalidSetting where the two are not a source and a target and nothing was changed; MigrationFailed where the
-    source has changed meanwhile, or the copy is not right: the next run then starts over. After every other error the
-    next run goes on.
+    Raises InvalidSetting where the two are not a source and a target, or somebody uses the source, and nothing was
+    changed; MigrationFailed where the source has changed meanwhile, or the copy is not right: the next run then starts
+    over. After every other error the next run goes on. A finished copy is compared again.
     """
     started_at = time.monotonic()
     source = open_side(source_url, must_exist=True)
@@ -64,11 +78,68 @@ class _Migration:
         self._target = target
         self._watch = watch
         self._run = token_hex(16)
+        self._address = mark.without_password(target.store.url)
+        self._begun = False
 
     def run(self) -> dict[Table, int]:
+        with self._source.write() as engine:
+            earlier = handover.find(engine)
+            handover.put(engine, replace(earlier or Handover(self._address, ""), run=self._run))
+        try:
+            self._refuse_company()
+            with self._target.read() as engine:
+                found = mark.find(engine)
+            if found is None and self._source.identity == self._target.identity:
+                return self._compare_again(earlier)
+            return self._copy_all(found, earlier)
+        except BaseException:
+            if earlier is None and not self._begun:
+                with suppress(PenstockError), self._source.write() as engine:
+                    handover.lift(engine)
+            raise
+
+    def _refuse_company(self) -> None:
+        """Whoever opens the source from now on sees the mark, and whoever has it open is seen."""
         with self._target.read() as engine:
-            found = mark.find(engine)
+            there = handover.find(engine)
+        if there is not None and there.run == self._run:
+            raise InvalidSetting("both are the same store")
+        if self._source.dialect.is_used_elsewhere(self._source):
+            raise InvalidSetting(
+                "a server or another program has the first store open: stop it before the store is copied; nothing was "
+                "changed"
+            )
+
+    def _compare_again(self, earlier: Handover | None) -> dict[Table, int]:
+        """The target is whole, and may be in use already: nothing is written to it."""
+        self._watch.say("the second store is a finished copy of the first: comparing them again")
+        self._before = fingerprint(self._source)
+        copied, wrong = self._differences()
+        if not wrong:
+            self._hand_over()
+            return copied
+        if earlier is not None and earlier.fingerprint == self._before.text:
+            raise InvalidSetting(
+                "the second store is a finished copy of the first and has been used since; nothing is missing in it"
+            )
+        raise MigrationFailed(
+            f"the first store has changed since it was copied to the second (which has {', '.join(wrong)}): if the "
+            "second has not been used yet, drop it and run the command again, else send what it lacks once more; "
+            "nothing was changed"
+        )
+
+    def _hand_over(self) -> None:
+        done = Handover(self._address, self._run, self._before.text, system_clock())
+        with self._source.write() as engine:
+            handover.put(engine, done)
+
+    def _copy_all(self, found: Mark | None, earlier: Handover | None) -> dict[Table, int]:
         self._refuse(found)
+        if found is None and earlier is not None and earlier.finished_at:
+            raise InvalidSetting(
+                f"the first store was copied to {earlier.target} already; to copy it again, take it back first with "
+                f"'penstock migrate-store --take-back {mark.without_password(self._source.store.url)}'"
+            )
         self._watch.say("looking at the source")
         self._before = fingerprint(self._source)
         if self._before.of_nothing:
@@ -78,18 +149,17 @@ class _Migration:
             self._copy(table, rows)
         self._copy_short_tables()
         copied = self._compare()
+        # First: between the two, none of the stores can be used, and never both.
+        self._hand_over()
         with self._writing() as engine:
             mark.lift(engine)
         return copied
 
     def _refuse(self, found: Mark | None) -> None:
-        source, target = self._source, self._target
         if found is None:
-            if source.identity == target.identity:
-                raise InvalidSetting("both are the same store, or the second is a finished copy of the first")
-            with target.read() as engine:
+            with self._target.read() as engine:
                 self._refuse_full(engine)
-        elif found.source != source.identity:
+        elif found.source != self._source.identity:
             raise InvalidSetting(f"the target holds the unfinished copy of another store, {found.address}")
 
     @staticmethod
@@ -102,6 +172,7 @@ class _Migration:
 
     def _take(self, found: Mark | None) -> None:
         """Make the target ours, and throw away what must not be gone on with."""
+        self._begun = True
         target, now = self._target, self._before.text
         if found is None:
             with target.write() as engine:
@@ -165,10 +236,20 @@ class _Migration:
             target.dialect.go_on_after(engine, self._before.counters)
 
     def _compare(self) -> dict[Table, int]:
-        """Read every row of both stores. The source must be as it was even after its last row was read."""
+        """The source must be as it was even after its last row was read."""
+        copied, wrong = self._differences()
+        if fingerprint(self._source) != self._before:
+            raise self._spoilt("the source has changed")
+        if wrong:
+            raise self._spoilt(f"the copy is not right ({', '.join(wrong)})")
+        return copied
+
+    def _differences(self) -> tuple[dict[Table, int], list[str]]:
+        """Read every row of both stores: how many the target has, and what is not the same."""
         copied = {}
         wrong = []
-        with self._watch.task("comparing rows", 2 * (self._before.messages + self._before.ledger), 0) as advance:
+        rows = self._before.messages + self._before.ledger + sum(count(self._target, table) for table in LONG)
+        with self._watch.task("comparing rows", rows, 0) as advance:
             for table in ALL:
                 there = digest(self._source, table, advance if table in LONG else None)
                 here = digest(self._target, table, advance if table in LONG else None)
@@ -179,11 +260,7 @@ class _Migration:
             counters = self._target.dialect.counters(engine)
         if counters.seq < self._before.counters.seq or counters.ledger < self._before.counters.ledger:
             wrong.append("its counters")
-        if fingerprint(self._source) != self._before:
-            raise self._spoilt("the source has changed")
-        if wrong:
-            raise self._spoilt(f"the copy is not right ({', '.join(wrong)})")
-        return copied
+        return copied, wrong
 
     def _spoilt(self, what: str) -> MigrationFailed:
         with self._writing() as engine:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import psycopg
 
-from penstock.stores.migration.side import Counters
+from penstock.stores.migration.side import Counters, Side
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.postgresql import PostgresEngine, translated
 
@@ -30,6 +31,10 @@ class PostgresDialect:
                     copy.write_row(row)
         except psycopg.Error as error:
             raise translated(error) from error
+
+    def is_used_elsewhere(self, side: Side) -> bool:
+        with side.read() as engine:
+            return cast(PostgresEngine, engine).is_used_elsewhere()
 
     def counters(self, engine: PostgresEngine) -> Counters:
         [(ledger,)] = engine.rows("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number")

@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 
 from penstock.errors import InvalidSetting
 from penstock.stores import Store, open_store
+from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.sql.engine import Engine, Row
 from penstock.stores.sql.unit import SqlUnit
 
@@ -35,6 +36,9 @@ class Dialect(Protocol):
 
     def insert(self, engine: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """With the numbers they have, also where the database would give them out itself."""
+
+    def is_used_elsewhere(self, side: Side) -> bool:
+        """Whether anybody else has the store open now."""
 
     def counters(self, engine: Any) -> Counters: ...
 
@@ -74,8 +78,10 @@ def open_side(url: str, *, must_exist: bool) -> Side:
     dialect = _dialect(scheme)
     if scheme == "sqlite" and must_exist and not Path(rest[1:]).is_file():
         raise InvalidSetting(f"there is no store at {url}")
-    store = open_store(url, lanes=1, unfinished=not must_exist)
+    store = open_store(url, lanes=1, unfinished=True)
     try:
+        if must_exist:
+            refuse_unfinished(store)
         return Side(store, dialect)
     except BaseException:
         store.close()

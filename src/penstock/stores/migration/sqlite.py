@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from penstock.stores.migration.side import Counters
+from penstock.stores.migration.side import Counters, Side
 from penstock.stores.sql.apsw_engine import ApswEngine
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.sqlite import SqliteStore
 
 
 class SqliteDialect:
@@ -19,6 +21,9 @@ class SqliteDialect:
         engine.rows("PRAGMA defer_foreign_keys = ON")
         places = ", ".join("?" * len(columns))
         engine.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+
+    def is_used_elsewhere(self, side: Side) -> bool:
+        return cast(SqliteStore, side.store).is_used_elsewhere()
 
     def counters(self, engine: ApswEngine) -> Counters:
         """Not the engine's own count: it does not see what was written past it."""

@@ -53,10 +53,16 @@ _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL "
 # one moment; and whoever looks for units under way sees what they have written.
 _WRITING, _READING, _LOOKING = "READ COMMITTED", "REPEATABLE READ", "READ UNCOMMITTED"
 _ENTRIES_KEPT = 100
+# Connections that can be seen by others: each holds a lock of its own, as there are none in share.
+_PLACES = 64
 _BUSY = {ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT, 1020}
 _FULL = {ER.DISK_FULL, ER.RECORD_FILE_FULL}
 _MADE_ALREADY = {ER.DUP_FIELDNAME, ER.DUP_KEYNAME}
 _DAMAGED = {ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.CRASHED_ON_USAGE, ER.NOT_KEYFILE, ER.PARSE_ERROR}
+
+
+def _place(number: int) -> str:
+    return f"CONCAT('penstock.', CRC32(DATABASE()), '.{number}')"
 
 
 class MariaEngine:
@@ -175,6 +181,11 @@ class MariaEngine:
         counted = {**changes, 0: (1, 0)} if stirring else changes
         for queue, change in sorted(counted.items()):
             self._execute(_ADD_TO_TALLY, (queue, self._slot, *change))
+
+    def is_used_elsewhere(self) -> bool:
+        places = ", ".join(f"IS_USED_LOCK({_place(number)})" for number in range(_PLACES))
+        [(own, *holders)] = self.rows(f"SELECT CONNECTION_ID(), {places}")
+        return any(holder not in (None, own) for holder in holders)
 
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""
@@ -300,7 +311,18 @@ class MariaDatabase:
             raise StoreUnavailable(f"the database cannot be reached: {error}") from error
 
     def connect(self) -> NetworkEngine:
-        return MariaEngine(self.connection(), self._connect_aside)
+        connection = self.connection()
+        self._take_place(connection)
+        return MariaEngine(connection, self._connect_aside)
+
+    @staticmethod
+    def _take_place(connection: pymysql.Connection[Any]) -> None:
+        """Be seen by a migration. Where all places are taken, or the server gives none, others are seen or nobody."""
+        with suppress(pymysql.Error), connection.cursor() as cursor:
+            for number in SystemRandom().sample(range(_PLACES), _PLACES):
+                cursor.execute(f"SELECT GET_LOCK({_place(number)}, 0)")
+                if cursor.fetchall() == ((1,),):
+                    return
 
     def _connect_aside(self) -> pymysql.Connection[Any]:
         connection = self.connection()

@@ -74,6 +74,11 @@ _SETTINGS = (
 )
 
 
+def _in_use(schema: str) -> int:
+    """The number of a lock that every connection holds in share. Nobody takes it alone: it is there to be seen."""
+    return crc32(schema.encode(), _LOCKS + 1) - 2**31
+
+
 class PostgresEngine:
     shared = True
     lock = "FOR UPDATE"
@@ -100,6 +105,12 @@ class PostgresEngine:
             f"AND classid = {under_way % 2**32} "
             "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
             "AND pid <> pg_backend_pid()"
+        )
+        self._others = (
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 0 "
+            f"AND classid = {_in_use(schema) % 2**32} "
+            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
+            "AND pid <> pg_backend_pid() LIMIT 1"
         )
         # What goes with the end of the unit; sequence numbers taken ahead of need, and how many this unit has needed.
         self._last_words = ""
@@ -224,6 +235,9 @@ class PostgresEngine:
     def enter_ledger(self) -> None:
         """The unit has said so at its beginning."""
 
+    def is_used_elsewhere(self) -> bool:
+        return bool(self.rows(self._others))
+
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""
         self.run("UPDATE store SET origin = origin WHERE 1 = 0")
@@ -299,7 +313,13 @@ class PostgresDatabase:
         return connection
 
     def connect(self) -> NetworkEngine:
-        return PostgresEngine(self.connection(), self._schema)
+        connection = self.connection()
+        try:
+            connection.execute(f"SELECT pg_advisory_lock_shared({_in_use(self._schema)}, 0)".encode())
+        except psycopg.Error as error:
+            connection.close()
+            raise translated(error) from error
+        return PostgresEngine(connection, self._schema)
 
     def exists(self) -> bool:
         try:

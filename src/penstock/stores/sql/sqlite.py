@@ -272,6 +272,23 @@ class SqliteStore:
         with suppress(StoreFull), self._transaction("BEGIN IMMEDIATE"):
             self._engine.prove_writable()
 
+    def is_used_elsewhere(self) -> bool:
+        """Whether anybody else has the file open: everybody who has holds a lock on it in share, so nobody gets it
+        alone."""
+        patience_s, self._patience_s = self._patience_s, 0.0
+        self._connection.pragma("locking_mode", "exclusive")
+        try:
+            with self._transaction("BEGIN IMMEDIATE"):
+                return False
+        except StoreBusy:
+            return True
+        finally:
+            self._patience_s = patience_s
+            self._connection.pragma("locking_mode", "normal")
+            # The lock is given back at the end of the next unit.
+            with self._transaction("BEGIN IMMEDIATE"):
+                self._data_version()
+
     def has_room(self) -> bool:
         try:
             stat = os.statvfs(self.path.parent)
