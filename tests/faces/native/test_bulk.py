@@ -253,7 +253,7 @@ def test_a_bad_key_is_refused(native: Native, key: str) -> None:
 def test_a_send_with_a_key_wakes_who_waits(server: ThreadServer, native: Native) -> None:
     with server.talk() as other:
         other._connection.request("POST", "/v1/queues/q/claim", json.dumps({"wait_ms": 30_000}))
-        while not server.app.waiting_claims():
+        while not server.waiting_claims():
             pass
         send_lines(native, {"body": "1"}, idempotency_key="a")
         answer = json.loads(other._connection.getresponse().read())
