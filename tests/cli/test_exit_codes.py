@@ -117,7 +117,7 @@ def test_claim_shows_what_it_does_unless_told():
     ("store", "why"),
     [
         ("sqlite:////etc/passwd/x.db", "Not a directory"),
-        ("sqlite:////etc", "Is a directory"),
+        ("sqlite:////etc", "is a directory"),
         ("sqlite:////proc/penstock/x.db", "cannot be made"),
         ("postgresql://penstock@127.0.0.1:1/none", "cannot be reached"),
         ("mariadb://penstock@127.0.0.1:1/none", "cannot be reached"),

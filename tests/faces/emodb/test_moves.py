@@ -74,7 +74,7 @@ def test_a_move_wakes_whoever_waits_for_the_target(plain: Emo, server: ThreadSer
 
     thread = threading.Thread(target=claim)
     thread.start()
-    while not server.app.waiting_claims():
+    while not server.waiting_claims():
         threading.Event().wait(0.01)
     start(plain, "a", "b")
     thread.join()

@@ -31,7 +31,7 @@ def poll(server: ThreadServer, queue: str, wait: str = LONG, **headers: str) -> 
 
 def wait_until_waiting(server: ThreadServer, count: int = 1) -> None:
     """Until the server has as many waiting claims: only then does an event have somebody to wake."""
-    while len(server.app.waiting_claims()) < count:
+    while len(server.waiting_claims()) < count:
         threading.Event().wait(0.005)
 
 
@@ -115,7 +115,7 @@ def test_a_client_that_goes_away_takes_no_message_with_it(server: ThreadServer, 
     gone.sendall(b"GET /messages/q HTTP/1.1\r\nHost: localhost\r\nX-MQS-MAX-WAIT-TIME: 19\r\n\r\n")
     wait_until_waiting(server)
     gone.close()
-    while server.app.waiting_claims():
+    while server.waiting_claims():
         threading.Event().wait(0.005)
     talk("POST", "/messages/q", b"still here")
     assert talk("GET", "/messages/q").body == b"still here"
