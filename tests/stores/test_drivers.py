@@ -20,5 +20,5 @@ def test_a_missing_driver_is_named(monkeypatch, url, driver, extra):
     for name in [name for name in sys.modules if name == driver or name.startswith(f"{driver}.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, driver, None)
-    with pytest.raises(InvalidSetting, match=rf"{driver}.*penstock\[{extra}\]"):
+    with pytest.raises(InvalidSetting, match=rf"{driver}.*\[{extra}\]"):
         open_store(url)
