@@ -47,6 +47,10 @@ SHARE_ROWS = 2_000
 PROMOTE_ROWS = 10_000
 # Operations that one unit of durability serves.
 UNIT_OPERATIONS = 2_048
+# Rows of the ledger that one unit counts for an export.
+EXPORT_COUNT_ROWS = 100_000
+# By so much later or earlier than its neighbours a row of the ledger may have finished: as long as a unit may last.
+LEDGER_DISORDER_MS = 10_000
 # Counts are exact up to here; past it they are estimates.
 COUNT_ROWS = 10_000
 # The same in a list of queues, for each of them; and how many queues one unit counts at most.

@@ -220,6 +220,16 @@ class LedgerRow(Struct, frozen=True):
     body: bytes | None
 
 
+class LedgerFilter(Struct, frozen=True):
+    """Which rows of the ledger are wanted: of a queue by its name, of a message by its id, finished `since` an instant
+    and `before` another."""
+
+    queue: str | None = None
+    id: str | None = None
+    since: int | None = None
+    before: int | None = None
+
+
 class Key(Struct, frozen=True):
     """An API key: its secret is kept only as a keyed hash. `rules` are texts such as `queue|post|orders-*`."""
 
@@ -285,6 +295,16 @@ class Export(Struct, frozen=True):
     rows: int
     claimed_at: int
     settled_at: int | None = None
+
+
+class Counted(Struct, frozen=True):
+    """How far the rows of an export that is being claimed have been counted: `rows` of them after row `after`, of which
+    `first` is the first, through row `through`."""
+
+    after: int
+    first: int
+    through: int
+    rows: int
 
 
 class SentOnce(Struct, frozen=True):

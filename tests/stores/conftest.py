@@ -14,9 +14,11 @@ from penstock.errors import FeatureMissing
 from penstock.model import (
     Claimed,
     Count,
+    Counted,
     Draft,
     Export,
     Key,
+    LedgerFilter,
     LedgerRow,
     Message,
     Move,
@@ -306,7 +308,11 @@ class Verbs:
 
     def claim_export(self, number: int = 1, limit: int = 100, consumer: str = "c") -> Export | None:
         with self.unit() as unit:
-            return unit.claim_export(consumer, number, limit, self.now)
+            export = unit.claim_export(consumer, number, limit, self.now)
+        while isinstance(export, Counted):
+            with self.unit() as unit:
+                export = unit.claim_export(consumer, number, limit, self.now, export)
+        return export
 
     def list_exports(self, consumer: str | None = None, after: int = 0, limit: int = 100) -> list[Export]:
         with self.unit(write=False) as unit:
@@ -376,9 +382,9 @@ class Verbs:
         with self.unit() as unit:
             return unit.sweep(self.now, limit, ledger_before)
 
-    def ledger(self, after: int = 0, limit: int = 10_000) -> list[LedgerRow]:
+    def ledger(self, after: int = 0, limit: int = 10_000, **wanted: Any) -> list[LedgerRow]:
         with self.unit(write=False) as unit:
-            return unit.ledger(after, limit)
+            return unit.ledger(after, limit, LedgerFilter(**wanted) if wanted else None)
 
     def outcomes(self, queue: str = "q") -> list[Outcome]:
         return [row.outcome for row in self.ledger() if row.queue == queue]

@@ -6,7 +6,7 @@ import pytest
 
 from penstock import limits
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import LedgerMode
+from penstock.model import Counted, LedgerMode
 from tests.stores.conftest import Verbs
 
 
@@ -179,3 +179,27 @@ def test_the_last_of_a_consumer_is_never_forgotten(five: Verbs) -> None:
     following = five.claim_export(3)
     assert following is not None
     assert following.rows == 1
+
+
+def test_the_rows_are_counted_in_steps_and_nothing_is_claimed_before_the_last(five, monkeypatch):
+    monkeypatch.setattr(limits, "EXPORT_COUNT_ROWS", 2)
+    counted = None
+    for rows in (2, 4):
+        with five.unit() as unit:
+            counted = unit.claim_export("c", 1, 100, five.now, counted)
+            assert isinstance(counted, Counted)
+            assert counted.rows == rows
+        assert five.list_exports() == []
+    with five.unit() as unit:
+        export = unit.claim_export("c", 1, 100, five.now, counted)
+    assert export.rows == len(five.read_export()) == 5
+    five.settle_export()
+    # What was counted for another number does not count.
+    with five.unit() as unit:
+        assert unit.claim_export("c", 2, 100, five.now, counted) is None
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
+def test_steps_end_at_the_limit(five, monkeypatch, limit):
+    monkeypatch.setattr(limits, "EXPORT_COUNT_ROWS", 2)
+    assert five.claim_export(limit=limit).rows == min(limit, 5)

@@ -4,6 +4,7 @@ from hashlib import sha256
 
 import pytest
 
+from penstock import limits
 from penstock.model import Draft, LedgerMode, LedgerRow, Outcome, Redrive
 
 
@@ -145,3 +146,69 @@ def test_arrived_is_live_and_departed_by_every_way(verbs):
         Outcome.MOVED,
     ]
     assert expired.id != dead.id
+
+
+@pytest.fixture
+def told(verbs):
+    """Rows of two queues, one of which was deleted and made anew, a second apart each."""
+    for name in ("a", "b"):
+        verbs.create(name)
+    for number, name in enumerate("abab"):
+        verbs.send(b"%d" % number, to=name)
+        verbs.ack(*verbs.claim(queue=name))
+        verbs.now += 1_000
+    verbs.delete("a")
+    verbs.create("a")
+    verbs.send(b"4", to="a")
+    verbs.ack(*verbs.claim(queue="a"))
+    return verbs
+
+
+def numbered(rows):
+    return [row.number - rows[0].number for row in rows] if rows else []
+
+
+def test_rows_of_one_queue_also_of_those_that_had_its_name(told):
+    assert [row.queue for row in told.ledger()] == ["a", "b", "a", "b", "a"]
+    assert numbered(told.ledger(queue="a")) == [0, 2, 4]
+    assert numbered(told.ledger(queue="b")) == [0, 2]
+    assert told.ledger(queue="c") == []
+    first = told.ledger(queue="a", limit=1)
+    assert numbered(told.ledger(queue="a", after=first[-1].number, limit=1)) == [0]
+    assert len(told.ledger(queue="a", after=first[-1].number)) == 2
+
+
+def test_rows_of_one_message(told):
+    told.send(b"x", to="a")
+    told.move("a", "b")
+    [message] = told.claim(queue="b")
+    told.ack(message)
+    assert [row.queue for row in told.ledger(id=message.id.upper())] == ["a", "b"]
+    assert [row.queue for row in told.ledger(id=message.id, queue="b")] == ["b"]
+    assert told.ledger(id="no id") == []
+
+
+def test_rows_by_the_time_they_finished(told, monkeypatch):
+    end = told.now
+    for disorder_ms in (0, 10_000):
+        monkeypatch.setattr(limits, "LEDGER_DISORDER_MS", disorder_ms)
+        assert [row.finished_at for row in told.ledger(since=end - 2_000)] == [end - 2_000, end - 1_000, end]
+        assert [row.finished_at for row in told.ledger(before=end - 3_000)] == [end - 4_000]
+        assert [row.finished_at for row in told.ledger(since=end - 3_000, before=end - 1_000, queue="b")] == [
+            end - 3_000
+        ]
+        assert told.ledger(since=end + 1) == told.ledger(before=end - 4_000) == []
+
+
+def test_a_page_stops_when_its_bodies_come_to_the_budget(verbs, monkeypatch):
+    monkeypatch.setattr(limits, "CLAIM_BYTES", 10)
+    verbs.create(ledger=LedgerMode.BODIES)
+    verbs.send(*[b"12345"] * 5, b"x" * 20)
+    while claimed := verbs.claim():
+        verbs.ack(*claimed)
+    pages, after = [], 0
+    while page := verbs.ledger(after):
+        pages.append([row.size for row in page])
+        after = page[-1].number
+    assert pages == [[5, 5], [5, 5], [5, 20]]
+    assert [row.size for row in verbs.ledger(queue="q")] == [5, 5]

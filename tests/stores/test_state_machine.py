@@ -36,6 +36,7 @@ from penstock.model import (
     Draft,
     Export,
     Key,
+    LedgerFilter,
     LedgerMode,
     LedgerRow,
     Message,
@@ -326,6 +327,20 @@ class SideBySide(RuleBasedStateMachine):
         found = self.memory.answer(lambda unit, _: unit.list_exports(consumer, 0, 1_000))
         return found[-1].number if isinstance(found, list) and found else 0
 
+    @rule(queue=st.none() | names, ago=st.none() | st.sampled_from([0, 5, 40]), ms=st.none() | st.sampled_from([0, 10]))
+    def filter_ledger(self, queue: str | None, ago: int | None, ms: int | None) -> None:
+        since = None if ago is None else self.now - ago
+        before = None if ms is None else self.now - ms
+        wanted = LedgerFilter(queue=queue, since=since, before=before)
+        self.both(lambda unit, _: sorted(ledger_in_order(unit, wanted), key=when_and_what))
+
+    @rule(picked=picks)
+    def follow_message(self, picked: list[tuple[int, bool, bool]]) -> None:
+        receipts = self.receipts(picked)
+        self.both(
+            lambda unit, side: [unit.ledger(0, 100, LedgerFilter(id=one.id, queue=one.queue)) for one in receipts(side)]
+        )
+
     @rule(queue=names, key=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3))
     def send_once(self, queue: str, key: str, bodies: list[bytes]) -> None:
         made = [Draft(body) for body in bodies]
@@ -393,8 +408,10 @@ def everything(unit: Unit, now: int) -> list[object]:
     return views
 
 
-def ledger_in_order(unit: Unit) -> list[LedgerRow]:
-    rows = unit.ledger(0, 10_000)
+def ledger_in_order(unit: Unit, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
+    rows = unit.ledger(0, 10_000, wanted)
+    while more := unit.ledger(rows[-1].number if rows else 0, 10_000, wanted):
+        rows += more
     assert [row.number for row in rows] == sorted({row.number for row in rows})
     assert [row.finished_at for row in rows] == sorted(row.finished_at for row in rows)
     return rows

@@ -30,9 +30,11 @@ from typing import Protocol
 from penstock.model import (
     Claimed,
     Count,
+    Counted,
     Draft,
     Export,
     Key,
+    LedgerFilter,
     LedgerRow,
     Message,
     Move,
@@ -275,9 +277,14 @@ class Unit(Protocol):
 
     # Exports: rows of the ledger for one named consumer, by the same numbers.
 
-    def claim_export(self, consumer: str, number: int, limit: int, now: int) -> Export | None:
+    def claim_export(
+        self, consumer: str, number: int, limit: int, now: int, counted: Counted | None = None
+    ) -> Export | Counted | None:
         """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
-        number again returns the same. None: there are no rows yet. Raises as `claim_shipment`."""
+        number again returns the same. None: there are no rows yet. Raises as `claim_shipment`.
+
+        A call counts at most `limits.EXPORT_COUNT_ROWS`. While the answer is how far it is, nothing has been claimed,
+        and the caller calls again with it."""
 
     def list_exports(self, consumer: str | None, after: int, limit: int) -> list[Export]: ...
 
@@ -323,8 +330,12 @@ class Unit(Protocol):
         name it any more. Never needed for correctness. Done again and again, it frees all that can be freed.
         """
 
-    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
-        """What became of messages, in the order they finished, after row number `after`."""
+    def ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
+        """What became of messages, in the order they finished, after row number `after`; all, or those wanted.
+
+        It stops early as `peek` does. Rows by time are found on the understanding that they stand by time, to within
+        `limits.LEDGER_DISORDER_MS`: where a clock was set back by more, some from around then may be passed over.
+        """
 
     def tally(self, queue: str) -> Tally:
         """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""

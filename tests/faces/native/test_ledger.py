@@ -59,6 +59,25 @@ def test_pages_of_the_ledger(native: Native) -> None:
     assert end.json == {"rows": [], "after": None}
 
 
+def test_the_ledger_by_queue_id_and_time(native: Native) -> None:
+    finish(native, "1")
+    native.create("other")
+    [sent] = native.send("2", to="other")
+    native.done("ack", *[message["receipt"] for message in native.claim("other")], queue="other")
+    first, second = native.talk("GET", "/v1/ledger").json["rows"]
+    assert native.talk("GET", "/v1/ledger?queue=other").json == {"rows": [second], "after": second["number"]}
+    assert native.talk("GET", f"/v1/ledger?id={sent['id']}").json["rows"] == [second]
+    assert native.talk("GET", f"/v1/ledger?before={first['finished_at']}").json == {"rows": [], "after": None}
+    assert native.talk("GET", f"/v1/ledger?since={first['finished_at']}&queue=q").json["rows"] == [first]
+    assert native.talk("GET", "/v1/ledger?since=yesterday").json["error"] == "since must be a number"
+
+
+def test_an_export_is_counted_in_steps(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "EXPORT_COUNT_ROWS", 2)
+    finish(native, *"abcde")
+    assert (put(native).status, put(native).json["rows"]) == (201, 5)
+
+
 def test_an_export_is_the_same_until_it_is_settled(native: Native) -> None:
     finish(native, "1", "2")
     first = put(native)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from penstock import limits
-from penstock.broker import Broker
+from penstock.broker import AGAIN, Broker
 from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import ShipmentNotFound
@@ -15,11 +15,12 @@ from penstock.faces.native.bodies import shown_body
 from penstock.faces.native.outcomes import outcome_word
 from penstock.faces.native.requests import answered, consumer_and_number, decoder, query_consumer, query_number, within
 from penstock.faces.permission import Permission, Scope
-from penstock.model import Export, LedgerRow
+from penstock.model import Counted, Export, LedgerFilter, LedgerRow
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit
 
 _BODY = BodyRule(64 * 1024)
+FILTERS = ("queue", "id", "since", "before")
 
 
 class ClaimExport(Struct, forbid_unknown_fields=True):
@@ -39,7 +40,7 @@ def ledger_routes(broker: Broker) -> list[Route]:
     every = Permission("poll", Scope.EVERY_QUEUE)
     one = "/v1/ledger/exports/{consumer}/{number}"
     return [
-        Route("GET", "/v1/ledger", answered(face.page, "after", "limit"), head=True, permission=every),
+        Route("GET", "/v1/ledger", answered(face.page, "after", "limit", *FILTERS), head=True, permission=every),
         Route(
             "GET", "/v1/ledger/exports", answered(face.list, "consumer", "after", "limit"), head=True, permission=every
         ),
@@ -57,7 +58,8 @@ class _Ledger:
     def page(self, request: Request) -> Pending[Response]:
         after = query_number(request, "after", 0, 0, 2**62)
         limit = query_number(request, "limit", 1_000, 1, limits.BULK_LIMIT)
-        rows = self._broker.work(lambda unit, _now: unit.ledger(after, limit), writes=False)
+        wanted = _wanted(request)
+        rows = self._broker.work(lambda unit, _now: unit.ledger(after, limit, wanted), writes=False)
         return rows.then(_page_in_arrow if wants_arrow(request) else _page)
 
     def list(self, request: Request) -> Pending[Response]:
@@ -71,9 +73,15 @@ class _Ledger:
         consumer, number = consumer_and_number(*request.params)
         limit = within("limit", _read_claim(request.body).limit, 1, limits.EXPORT_ROWS)
 
+        counted: list[Counted] = []
+
         def claim(unit: Unit, now: int) -> tuple[bool, Export | None]:
             known = _find(unit, consumer, number)
-            return known is not None, unit.claim_export(consumer, number, limit, now)
+            export = unit.claim_export(consumer, number, limit, now, counted[-1] if counted else None)
+            if isinstance(export, Counted):
+                counted[:] = [export]
+                return AGAIN  # type: ignore[no-any-return]
+            return known is not None, export
 
         def told(found: tuple[bool, Export | None]) -> Response:
             known, export = found
@@ -96,6 +104,15 @@ class _Ledger:
         consumer, number = consumer_and_number(*request.params)
         _read_settle(request.body)
         return self._broker.work(lambda unit, now: unit.settle_export(consumer, number, now)).then(_told)
+
+
+def _wanted(request: Request) -> LedgerFilter | None:
+    asked = request.query_params()
+    if asked.keys().isdisjoint(FILTERS):
+        return None
+    since = query_number(request, "since", 0, 0, 2**62) if "since" in asked else None
+    before = query_number(request, "before", 0, 0, 2**62) if "before" in asked else None
+    return LedgerFilter(asked.get("queue"), asked.get("id"), since, before)
 
 
 def _find(unit: Unit, consumer: str, number: int) -> Export | None:

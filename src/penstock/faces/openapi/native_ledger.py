@@ -107,10 +107,14 @@ OPERATIONS: Mapping[str, Operation] = {
         tag=TAG,
         summary="Read the ledger",
         description="A page of rows. `after` of the answer, or the header `Penstock-After` with Arrow, is where the "
-        "next one begins.",
+        "next one begins. A page ends early when the bodies in it come to 16 MiB.",
         parameters=(
             _AFTER_ROW,
             in_query("limit", number(1, limits.BULK_LIMIT, default=1_000), "So many at most."),
+            in_query("queue", text(), "Only rows of queues that had this name."),
+            in_query("id", text(), "Only rows of this message."),
+            in_query("since", number(0, LARGEST), "Only what finished at this instant or later."),
+            in_query("before", number(0, LARGEST), "Only what finished before this instant."),
         ),
         answers={
             200: also(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
 from penstock import limits
 from penstock.errors import SendConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import Draft, Export, LedgerRow, Queue, Sent, SentOnce
+from penstock.model import Counted, Draft, Export, LedgerRow, Queue, Sent, SentOnce
 from penstock.stores.memory.state import SendingRow, State
+from penstock.stores.memory.views import within_budget
 from penstock.stores.turns import check_turn
 
 
@@ -17,25 +20,31 @@ class ExportVerbs:
     stirred: set[str]
     _state: State
 
-    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
-        raise NotImplementedError
-
     def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
         raise NotImplementedError
 
     def _queue(self, name: str) -> Queue:
         raise NotImplementedError
 
-    def claim_export(self, consumer: str, number: int, limit: int, now: int) -> Export | None:
+    def claim_export(
+        self, consumer: str, number: int, limit: int, now: int, counted: Counted | None = None
+    ) -> Export | Counted | None:
         export = self._state.exports.get((consumer, number))
         if export is None:
             own = self.list_exports(consumer, 0, len(self._state.exports))
             check_turn(consumer, number, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None)
             after = own[-1].through if own else 0
-            rows = self.ledger(after, limit)
-            if not rows:
+            if counted is None or counted.after != after:
+                counted = Counted(after, 0, after, 0)
+            step = min(limit - counted.rows, limits.EXPORT_COUNT_ROWS)
+            rows = self._rows(counted.through, step)
+            if rows:
+                counted = Counted(after, counted.first or rows[0].number, rows[-1].number, counted.rows + len(rows))
+            if len(rows) == step and counted.rows < limit:
+                return counted
+            if not counted.rows:
                 return None
-            export = self._put_export(Export(consumer, number, after, rows[-1].number, len(rows), now))
+            export = self._put_export(Export(consumer, number, after, counted.through, counted.rows, now))
         if export.settled_at is not None:
             raise ShipmentEnded(consumer, number, "settled")
         return export
@@ -48,17 +57,15 @@ class ExportVerbs:
         export = self._export(consumer, number)
         if export.settled_at is not None:
             raise ShipmentEnded(consumer, number, "settled")
-        whole = [row for row in self.ledger(export.after, export.rows) if row.number <= export.through]
+        whole = [row for row in self._rows(export.after, export.rows) if row.number <= export.through]
         if len(whole) < export.rows:
             raise ShipmentEnded(consumer, number, "purged")
-        found: list[LedgerRow] = []
-        room = limits.CLAIM_BYTES
-        for row in [row for row in whole if row.number > after][:limit]:
-            found.append(row)
-            room -= len(row.body or b"")
-            if room <= 0:
-                break
-        return found
+        return within_budget(islice((row for row in whole if row.number > after), limit))
+
+    def _rows(self, after: int, limit: int) -> list[LedgerRow]:
+        rows = self._state.ledger
+        start = bisect_right(rows, after, key=lambda row: row.number)
+        return rows[start : start + limit]
 
     def settle_export(self, consumer: str, number: int, now: int) -> Export:
         export = self._export(consumer, number)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, takewhile
 
 from penstock import limits
-from penstock.model import Count, LedgerRow, Message, PeekAfter, Queue, Tally
+from penstock.model import Count, LedgerFilter, LedgerRow, Message, PeekAfter, Queue, Tally
 from penstock.stores.memory.state import MessageRow, State
 
 
@@ -72,11 +72,33 @@ class ViewVerbs:
         following = next(self._state.in_order(found.number, ready_at=now + 1), None)
         return None if following is None or following.ready_at == limits.SHIPPED else following.ready_at
 
-    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
+    def ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
         rows = self._state.ledger
         start = bisect_right(rows, after, key=lambda row: row.number)
-        return rows[start : start + limit]
+        found = (row for row in islice(rows, start, None) if wanted is None or _is_wanted(row, wanted))
+        return within_budget(islice(found, limit))
 
     def tally(self, queue: str) -> Tally:
         row = self._state.queues[self._queue(queue).number]
         return Tally(row.arrived, row.departed)
+
+
+def _is_wanted(row: LedgerRow, wanted: LedgerFilter) -> bool:
+    return (
+        wanted.queue in (None, row.queue)
+        and (wanted.id is None or wanted.id.lower() == row.id)
+        and (wanted.since is None or row.finished_at >= wanted.since)
+        and (wanted.before is None or row.finished_at < wanted.before)
+    )
+
+
+def within_budget(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
+    """The first rows, until their bodies come to what one answer may hold."""
+    found: list[LedgerRow] = []
+    room = limits.CLAIM_BYTES
+    for row in rows:
+        found.append(row)
+        room -= len(row.body or b"")
+        if room <= 0:
+            break
+    return found

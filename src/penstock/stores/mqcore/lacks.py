@@ -7,9 +7,11 @@ from typing import NoReturn
 
 from penstock.errors import FeatureMissing
 from penstock.model import (
+    Counted,
     Draft,
     Export,
     Key,
+    LedgerFilter,
     LedgerRow,
     Message,
     Move,
@@ -97,7 +99,9 @@ class LackingVerbs:
     def beat_shipment(self, queue: str, consumer: str, number: int, now: int, hold_ms: int) -> Shipment:
         lacks(Feature.SHIPMENTS)
 
-    def claim_export(self, consumer: str, number: int, limit: int, now: int) -> Export | None:
+    def claim_export(
+        self, consumer: str, number: int, limit: int, now: int, counted: Counted | None = None
+    ) -> Export | Counted | None:
         lacks(Feature.SHIPMENTS)
 
     def list_exports(self, consumer: str | None, after: int, limit: int) -> list[Export]:
@@ -121,7 +125,7 @@ class LackingVerbs:
     def list_keys(self) -> list[Key]:
         return []
 
-    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
+    def ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
         lacks(Feature.LEDGER)
 
     def tally(self, queue: str) -> Tally:

@@ -30,6 +30,7 @@ class ApswEngine:
     deletes_into = False
     walk = "message"
     age = "seq"
+    ledger_of_queue = "ledger"
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection

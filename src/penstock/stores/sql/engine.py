@@ -27,6 +27,8 @@ class Engine(Protocol):
     # databases need to be told not to go through all messages of all queues instead.
     walk: str
     age: str
+    # The same for the rows of one queue in the ledger.
+    ledger_of_queue: str
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]: ...
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from itertools import accumulate
-
 from penstock import limits
 from penstock.errors import ShipmentEnded, ShipmentNotFound
-from penstock.model import Export, LedgerRow
+from penstock.model import Counted, Export, LedgerRow
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.ledger import LedgerVerbs
 from penstock.stores.sql.session import Session
-from penstock.stores.sql.views import ViewVerbs
 from penstock.stores.turns import check_turn
 
 _COLUMNS = "consumer, number, after_number, through_number, amount, claimed_at, settled_at"
@@ -21,8 +18,10 @@ def _export_of(row: Row) -> Export:
     return Export(*row)
 
 
-class ExportVerbs(ViewVerbs):
-    def claim_export(self, consumer: str, number: int, limit: int, now: int) -> Export | None:
+class ExportVerbs(LedgerVerbs):
+    def claim_export(
+        self, consumer: str, number: int, limit: int, now: int, counted: Counted | None = None
+    ) -> Export | Counted | None:
         engine = self.session.engine
         export = self._find_export(consumer, number)
         if export is None:
@@ -30,15 +29,26 @@ class ExportVerbs(ViewVerbs):
             last = self._last_export(consumer)
             check_turn(consumer, number, last.number if last else 0, last is not None and last.settled_at is None)
             after = last.through if last else 0
+            if counted is None or counted.after != after:
+                counted = Counted(after, 0, after, 0)
+            step = min(limit - counted.rows, limits.EXPORT_COUNT_ROWS)
             [(rows, first, through)] = engine.rows(
                 """SELECT count(*), min(number), max(number) FROM
                    (SELECT number FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?) AS found""",
-                (after, end, limit),
+                (counted.through, end, step),
             )
-            if not rows:
+            if rows:
+                counted = Counted(after, counted.first or first, through, counted.rows + rows)
+            if rows == step and counted.rows < limit:
+                return counted
+            if not counted.rows:
                 return None
             # Another server may have been quicker, and its rows are then the ones.
-            engine.add("export", _ALL_COLUMNS, (consumer, number, after, through, rows, now, first))
+            engine.add(
+                "export",
+                _ALL_COLUMNS,
+                (consumer, number, after, counted.through, counted.rows, now, counted.first),
+            )
             export = self._demand_export(consumer, number)
         if export.settled_at is not None:
             raise ShipmentEnded(consumer, number, "settled")
@@ -64,17 +74,7 @@ class ExportVerbs(ViewVerbs):
             (consumer, number),
         ):
             raise ShipmentEnded(consumer, number, "purged")
-        after = max(after, export.after)
-        measured = engine.rows(
-            """SELECT number, coalesce(length(body), 0) FROM ledger WHERE number > ? AND number <= ?
-               ORDER BY number LIMIT ?""",
-            (after, export.through, limit),
-        )
-        if not measured:
-            return []
-        sizes = list(accumulate(size for _, size in measured))
-        last = measured[min(bisect_left(sizes, limits.CLAIM_BYTES), len(measured) - 1)][0]
-        return self.ledger_rows(after, last, limit)
+        return self.ledger_rows(max(after, export.after), export.through, limit)
 
     def settle_export(self, consumer: str, number: int, now: int) -> Export:
         self.session.engine.run(

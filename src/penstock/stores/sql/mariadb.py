@@ -73,6 +73,7 @@ class MariaEngine:
     # Else the order by number makes it walk through the primary key, that is through all messages of all queues.
     walk = "message FORCE INDEX (message_ready)"
     age = "seq"
+    ledger_of_queue = "ledger FORCE INDEX (ledger_by_queue)"
 
     def __init__(
         self, connection: pymysql.Connection[Any], connect_aside: Callable[[], pymysql.Connection[Any]]

@@ -86,6 +86,7 @@ class PostgresEngine:
     deletes_into = True
     walk = "message"
     age = "(seq + 0)"
+    ledger_of_queue = "ledger"
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)

@@ -14,6 +14,7 @@ from penstock.stores.sql.receipts import ReceiptVerbs
 from penstock.stores.sql.sends import SendVerbs
 from penstock.stores.sql.session import Session
 from penstock.stores.sql.shipments import ShipmentVerbs
+from penstock.stores.sql.views import ViewVerbs
 
 
 class SqlUnit(
@@ -26,6 +27,7 @@ class SqlUnit(
     ReceiptVerbs,
     DepartureVerbs,
     CountVerbs,
+    ViewVerbs,
     ExportVerbs,
     KeyVerbs,
 ):

@@ -1,11 +1,11 @@
-"""Looks at messages and at the ledger that change nothing."""
+"""Looks at messages that change nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock import ids, limits
-from penstock.model import LedgerRow, Message, Outcome, PeekAfter
+from penstock import limits
+from penstock.model import Message, PeekAfter
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import MESSAGE_COLUMNS, Session
 
@@ -42,35 +42,3 @@ class ViewVerbs:
             (found.number, now, limits.SHIPPED),
         )
         return due
-
-    def ledger(self, after: int, limit: int) -> list[LedgerRow]:
-        end = self.session.engine.ledger_end()
-        return self.ledger_rows(after, end, limit)
-
-    def ledger_rows(self, after: int, through: int, limit: int) -> list[LedgerRow]:
-        rows = self.session.engine.rows(
-            """SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
-                      l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body
-               FROM ledger AS l JOIN queue AS q ON q.number = l.queue
-               WHERE l.number > ? AND l.number <= ? ORDER BY l.number LIMIT ?""",
-            (after, through, limit),
-        )
-        origin = self.session.origin
-        return [
-            LedgerRow(
-                number=row[0],
-                queue=row[1],
-                id=ids.make_id(origin, row[3], row[2]),
-                sent_at=row[3],
-                first_claimed_at=row[4],
-                last_claimed_at=row[5],
-                finished_at=row[6],
-                receives=row[7],
-                outcome=Outcome(row[8]),
-                size=row[9],
-                body_hash=row[10],
-                content_type=row[11],
-                body=row[12],
-            )
-            for row in rows
-        ]
