@@ -97,8 +97,9 @@ class MoveNotFound(CallerError):
 
 
 class MoveConflict(CallerError):
-    def __init__(self, source: str, target: str) -> None:
-        super().__init__(f"{source!r} or {target!r} is part of another move that is still in progress")
+    def __init__(self, source: str, target: str | None) -> None:
+        either = repr(source) if target is None else f"{source!r} or {target!r}"
+        super().__init__(f"{either} is part of another move that is still in progress")
 
 
 class ShipmentNotFound(CallerError):

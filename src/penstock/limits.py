@@ -63,6 +63,14 @@ REAP_CONSUMERS = 64
 
 KEYS = 1_000
 RULES = 100
+# What a filter of a move may consist of.
+FILTER_TEXT_LENGTH = 1_000
+PATH_LENGTH = 255
+PATH_STEPS = 16
+MOVES_PER_SECOND = 1_000_000
+# The bodies that one step of a move looks into, and the messages that one with a pace looks at.
+MOVE_BYTES = 4 * 1024 * 1024
+MOVE_PAGE_ROWS = 100
 # How long the outcome of a move can be asked for.
 MOVE_KEPT_MS = 24 * 60 * 60 * 1000
 

@@ -112,6 +112,8 @@ class Message(Struct, frozen=True, gc=False):
     receives: int
     claim: int
     deadline_at: int | None
+    # The queue that a dead letter was received from in vain.
+    came_from: str | None = None
 
 
 class Claimed(Struct, frozen=True):
@@ -244,15 +246,49 @@ class MoveStatus(StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
     ERROR = "ERROR"
+    CANCELLED = "CANCELLED"
+
+
+class JsonValue(Struct, frozen=True):
+    """What stands at a path of a JSON text."""
+
+    path: str
+    value: str | int | float | bool | None
+
+
+class Selection(Struct, frozen=True, omit_defaults=True):
+    """Which messages are meant: those for which all that is given holds. Instants and numbers are meant themselves."""
+
+    sent_since: int | None = None
+    sent_until: int | None = None
+    min_receives: int | None = None
+    max_receives: int | None = None
+    content_type: str | None = None
+    text: str | None = None
+    json: JsonValue | None = None
+
+
+class MoveTerms(Struct, frozen=True, omit_defaults=True):
+    """Which messages move, how many at most, and how many a second. A dry run only counts them."""
+
+    selection: Selection = Selection()
+    limit: int | None = None
+    per_second: int | None = None
+    dry_run: bool = False
+
+
+WHOLE = MoveTerms()
 
 
 class Move(Struct, frozen=True):
-    """All messages of one queue on their way into another, in steps. `through` is the last sequence number that
-    belongs to it: what is sent to the source later stays there. `claimed` says that claimed ones go along."""
+    """Messages of one queue on their way into another, in steps. `through` is the last sequence number that
+    belongs to it: what is sent to the source later stays there. Without a target each dead letter goes back to the
+    queue it came from; `homeless` counts those that cannot. `place` is how far a move that chooses has come, and
+    `next_at` when its pace lets it go on. `claimed` says that claimed ones go along."""
 
     id: str
     source: str
-    target: str
+    target: str | None
     through: int
     started_at: int
     moved: int = 0
@@ -260,6 +296,12 @@ class Move(Struct, frozen=True):
     error: str | None = None
     finished_at: int | None = None
     claimed: bool = False
+    terms: MoveTerms = WHOLE
+    examined: int = 0
+    matched: int = 0
+    homeless: int = 0
+    place: PeekAfter = PeekAfter(1, 0)
+    next_at: int = 0
 
 
 class ShipmentState(StrEnum):

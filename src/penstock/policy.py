@@ -7,11 +7,15 @@ from enum import Enum, auto
 from hashlib import sha256
 
 from penstock.errors import MoveConflict
-from penstock.model import Dedup, Draft, Move, Settings
+from penstock.model import Dedup, Draft, Move, Selection, Settings
 
 # How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
 # claim of a queue with twins writes all over, is half as long.
 KEY_BYTES = 16
+
+# A move with a pace goes on so often, if it may move that many messages at all.
+_STEPS_PER_SECOND = 10
+_LONGEST_PAUSE_MS = 1_000
 
 
 class Verdict(Enum):
@@ -71,8 +75,36 @@ def dedup_key_on_arrival(settings: Settings, key: bytes | None, hashed: bytes) -
     return key
 
 
-def refuse_conflict(source: str, target: str, unfinished: Iterable[Move]) -> None:
-    """One move of a queue at a time. Two in a ring would carry the same messages round for ever."""
+def refuse_conflict(source: str, target: str | None, unfinished: Iterable[Move]) -> None:
+    """One move of a queue at a time. Two in a ring would carry the same messages round for ever. A dry run is in
+    nobody's way."""
     for move in unfinished:
-        if source in (move.source, move.target) or target == move.source:
+        if not move.terms.dry_run and (source in (move.source, move.target) or target == move.source):
             raise MoveConflict(source, target)
+
+
+def takes_everything(move: Move) -> bool:
+    return move.terms.selection == Selection() and not move.terms.dry_run
+
+
+def move_room(move: Move, limit: int) -> int:
+    """How many messages one step may move, of `limit` at most."""
+    terms = move.terms
+    if terms.per_second is not None and not terms.dry_run:
+        limit = min(limit, max(1, terms.per_second // _STEPS_PER_SECOND))
+    if terms.limit is not None:
+        done = move.matched - move.homeless if terms.dry_run else move.moved
+        limit = min(limit, terms.limit - done)
+    return max(0, limit)
+
+
+def move_next_at(move: Move, moved: int, now: int) -> int:
+    """When a move may go on that has just moved so many."""
+    per_second = move.terms.per_second
+    return now - -moved * 1_000 // per_second if per_second and moved else move.next_at
+
+
+def move_wait_ms(move: Move, now: int) -> int:
+    """How long a move has to wait. Never longer than a step may cost: clocks are set back now and then."""
+    wait = move.next_at - now
+    return wait if 0 < wait <= _LONGEST_PAUSE_MS else 0

@@ -30,7 +30,7 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters():
     for name, signature in sync.items():
         # Only what a worker is given differs: coroutines for callables, and asyncio's events for those of threads.
         assert list(signature.parameters) == list(asynchronous[name].parameters), name
-        if name not in ("work", "queues"):
+        if name not in ("work", "queues", "follow_move"):
             assert signature == asynchronous[name], name
     assert inspect.signature(Client.__init__) == inspect.signature(AsyncClient.__init__)
 

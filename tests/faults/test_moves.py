@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import system_clock
-from penstock.model import Dedup, Draft, Move, MoveStatus, PeekAfter, Settings
+from penstock.model import Dedup, Draft, Move, MoveStatus, PeekAfter, Redrive, Settings
 from penstock.stores import Store, open_store
 from tests.faces.emodb.conftest import Emo
 from tests.faces.emodb.test_moves import end, start
@@ -38,6 +38,10 @@ class Watched:
     def wait_until_moved(self, reference: str, count: int) -> None:
         while self.move(reference).moved < count:
             threading.Event().wait(0.001)
+
+    def is_empty(self, queue: str) -> bool:
+        with self.store.unit(write=False) as unit:
+            return not unit.peek(queue, 1)
 
     def bodies(self, queue: str) -> list[int]:
         numbers: list[int] = []
@@ -75,6 +79,59 @@ def test_a_move_survives_kill_9(serve, watched: Watched, base: str, space: str, 
     assert watched.move(reference).moved == COUNT
     assert watched.bodies(f"{space}here") == []
     assert watched.bodies(f"{space}there") == list(range(COUNT))
+
+
+@pytest.mark.parametrize("kills", [(1,), (500, 2_000), (100, 200, 400, 800)])
+def test_a_move_that_chooses_survives_kill_9(serve, watched: Watched, kills: tuple[int, ...]) -> None:
+    """A step that was lost has looked at nothing: each message counts once, and those that are meant move once."""
+    watched.fill("here", Settings())
+    with watched.store.unit() as unit:
+        unit.create_queue("there", Settings(), system_clock())
+    server = serve()
+    with server.talk() as talk:
+        asked = {"source": "here", "target": "there", "filter": {"text": "7"}}
+        reference = talk("POST", "/v1/moves", asked).json["id"]
+    for count in kills:
+        watched.wait_until_moved(reference, count)
+        server.kill()
+        server = serve()
+    with server.talk() as talk:
+        while talk("GET", f"/v1/moves/{reference}").json["status"] == "in-progress":
+            threading.Event().wait(0.01)
+    meant = [number for number in range(COUNT) if "7" in str(number)]
+    move = watched.move(reference)
+    assert (move.status, move.examined, move.matched, move.moved) == (
+        MoveStatus.COMPLETE,
+        COUNT,
+        len(meant),
+        len(meant),
+    )
+    assert watched.bodies("there") == meant
+    assert watched.bodies("here") == [number for number in range(COUNT) if "7" not in str(number)]
+
+
+def test_several_servers_send_dead_letters_home_once(serve, watched: Watched) -> None:
+    now = system_clock()
+    with watched.store.unit() as unit:
+        unit.create_queue("dead", Settings(), now)
+    watched.fill("here", Settings(redrive=Redrive(1, "dead")))
+    for _ in range(COUNT // 1_000):
+        with watched.store.unit() as unit:
+            unit.claim("here", 1_000, now, 1)
+    while not watched.is_empty("here"):
+        with watched.store.unit() as unit:
+            unit.claim("here", 1_000, now + 1, 1)
+    servers = [serve() for _ in range(3)]
+    with servers[0].talk() as talk:
+        reference = talk("POST", "/v1/moves", {"source": "dead", "per_second": 500_000}).json["id"]
+    servers[0].kill()
+    with servers[1].talk() as talk:
+        while talk("GET", f"/v1/moves/{reference}").json["status"] == "in-progress":
+            threading.Event().wait(0.01)
+    move = watched.move(reference)
+    assert (move.moved, move.homeless) == (COUNT, 0)
+    assert watched.bodies("here") == list(range(COUNT))
+    assert watched.bodies("dead") == []
 
 
 def test_two_servers_share_the_work_of_one_move(serve, watched: Watched) -> None:

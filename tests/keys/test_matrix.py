@@ -74,6 +74,10 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/settle": on_queue("poll"),
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/release": on_queue("poll"),
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/heartbeat": on_queue("poll"),
+    "POST /v1/moves": (("poll", HERE), ("post", TO)),
+    "GET /v1/moves": on_all("get_status"),
+    "GET /v1/moves/{move}": on_queue("get_status"),
+    "POST /v1/moves/{move}/cancel": on_queue("poll"),
     "GET /v1/ledger": on_all("poll"),
     "GET /v1/ledger/exports": on_all("poll"),
     "PUT /v1/ledger/exports/{consumer}/{number}": on_all("poll"),
@@ -256,6 +260,7 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
     if "/v1/keys/{name}" in path:
         path = "/v1/keys/revoked"  # revoking it once more changes nothing
     replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{reference}": prepared.move}
+    replaced["{move}"] = prepared.move
     number = prepared.export if path.startswith("/v1/ledger/") else prepared.shipment
     replaced |= {"{consumer}": "lake", "{number}": str(number)}
     for parameter, value in replaced.items():
@@ -268,6 +273,7 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
         "/sendbatch": lambda: [1],
         "/v1/keys": lambda: {"name": f"made-for-{message}", "rules": ["queue|post|x"]},
         "/messages": lambda: {"messages": [{"body": "x"}]},
+        "/v1/moves": lambda: {"source": queue, "target": TO},
     }
     body = next((make() for end, make in bodies.items() if path.endswith(end)), None)
     if path.endswith(("/ack", "/renew", "/release")) and "/shipments/" not in path:

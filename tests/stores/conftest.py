@@ -12,6 +12,7 @@ import pytest
 
 from penstock.errors import FeatureMissing
 from penstock.model import (
+    WHOLE,
     Claimed,
     Count,
     Counted,
@@ -22,6 +23,7 @@ from penstock.model import (
     LedgerRow,
     Message,
     Move,
+    MoveTerms,
     Outcome,
     PeekAfter,
     Purged,
@@ -242,9 +244,19 @@ class Verbs:
         with self.unit(write=False) as unit:
             return unit.locate([receipt(message) for message in messages])
 
-    def start_move(self, source: str, target: str, move_id: str = "m", claimed: bool = False) -> Move:
+    def start_move(
+        self, source: str, target: str | None, move_id: str = "m", claimed: bool = False, terms: MoveTerms = WHOLE
+    ) -> Move:
         with self.unit() as unit:
-            return unit.start_move(move_id, source, target, self.now, claimed)
+            return unit.start_move(move_id, source, target, self.now, claimed, terms)
+
+    def cancel_move(self, move_id: str = "m") -> Move:
+        with self.unit() as unit:
+            return unit.cancel_move(move_id, self.now)
+
+    def list_moves(self, limit: int = 100) -> list[Move]:
+        with self.unit(write=False) as unit:
+            return unit.list_moves(limit)
 
     def step_move(self, limit: int = 1_000, move_id: str = "m") -> Move:
         with self.unit() as unit:

@@ -25,7 +25,20 @@ from penstock.errors import (
     StoreHandedOver,
     StoreUnavailable,
 )
-from penstock.model import Consumer, Dedup, Delivery, Draft, LedgerMode, PeekAfter, Receipt, Redrive
+from penstock.model import (
+    Backoff,
+    Consumer,
+    Dedup,
+    Delivery,
+    Draft,
+    JsonValue,
+    LedgerMode,
+    MoveTerms,
+    PeekAfter,
+    Receipt,
+    Redrive,
+    Selection,
+)
 from penstock.stores import Store, open_store
 from penstock.stores.migration import checking, mark, tables
 from penstock.stores.migration.migrating import migrate, take_back
@@ -121,7 +134,7 @@ def fill(url: str) -> None:
         for name in ("q", "once", "twins", "dead", "gone", "own", "empty"):
             verbs.create(name)
         verbs.update("q", redrive=Redrive(2, "dead"), ledger=LedgerMode.BODIES, delay_ms=0)
-        verbs.update("own", redrive=Redrive(5, "own"), visibility_ms=7)
+        verbs.update("own", redrive=Redrive(5, "own"), visibility_ms=7, backoff=Backoff(3, 9))
         verbs.update("once", dedup=Dedup.SEND)
         verbs.update("twins", dedup=Dedup.CLAIM, ledger=LedgerMode.OFF)
 
@@ -145,6 +158,7 @@ def fill(url: str) -> None:
         verbs.release(*verbs.claim(2, 5_000))
         verbs.claim(1, 10)
         verbs.send(b"letter", to="own")
+        verbs.release(*verbs.claim(queue="own"), delay_ms=60_000)
         verbs.send(Draft(b"a", dedup_key=b"\xff key"), b"b", b"b", to="once")
         verbs.send(b"t", b"t", b"t", b"u", to="twins")
         for _ in range(3):
@@ -171,6 +185,10 @@ def fill(url: str) -> None:
         verbs.step_move(move_id="broken")
         verbs.start_move("q", "empty", "half")
         verbs.step_move(2, "half")
+        terms = MoveTerms(Selection(text="grüezi", json=JsonValue("$.n", 1.5)), limit=9, per_second=5)
+        verbs.start_move("twins", None, "chosen", terms=terms)
+        verbs.step_move(2, "chosen")
+        verbs.step_move(1, "chosen")
 
         verbs.create_key("one", keys.digest(store.secret, SECRET.encode()))
         verbs.create_key("two", b"digest", ("queue|post|a", "queue|poll|ü*"))
@@ -210,7 +228,7 @@ def contents(url: str) -> dict[str, object]:
             "queues": queues,
             "ledger": unit.ledger(0, 100_000),
             "keys": unit.list_keys(),
-            "moves": [unit.find_move(move_id) for move_id in ("whole", "broken", "half", "m")],
+            "moves": [unit.find_move(move_id) for move_id in ("whole", "broken", "half", "chosen", "m")],
             "unfinished": unit.unfinished_moves(),
             "last_seq": unit.last_seq(),
             "secret": store.secret,
@@ -288,7 +306,7 @@ def test_everything_arrives(of, to, new_url, small_pages):
         "queue": 10,
         "tally": 10,
         "api_key": 2,
-        "move": 3,
+        "move": 4,
         "consumer": 2,
         "shipment": 3,
         "export": 2,

@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 from penstock import ids, limits
 from penstock.errors import CallerError
 from penstock.model import (
+    WHOLE,
     Backoff,
     Claimed,
     Dedup,
@@ -41,9 +42,11 @@ from penstock.model import (
     LedgerRow,
     Message,
     Move,
+    MoveTerms,
     PeekAfter,
     Receipt,
     Redrive,
+    Selection,
     Sent,
     Settings,
 )
@@ -67,6 +70,18 @@ queue_settings = st.builds(
     dedup=st.sampled_from(Dedup),
     redrive=st.none() | st.builds(Redrive, st.sampled_from([1, 2]), names),
     ledger=st.sampled_from(LedgerMode),
+)
+move_terms = st.just(WHOLE) | st.builds(
+    MoveTerms,
+    selection=st.builds(
+        Selection,
+        sent_until=st.sampled_from([None, None, 1_020]),
+        max_receives=st.sampled_from([None, None, 0]),
+        text=st.sampled_from([None, None, "x"]),
+    ),
+    limit=st.sampled_from([None, None, 2]),
+    per_second=st.sampled_from([None, None, 50]),
+    dry_run=st.booleans(),
 )
 drafts = st.lists(
     st.tuples(
@@ -265,11 +280,17 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, side: unit.locate(receipts(side)))
 
     @precondition(lambda self: len(self.moves) < 5)
-    @rule(here=names, there=names, claimed=st.booleans())
-    def start_move(self, here: str, there: str, claimed: bool) -> None:
+    @rule(here=names, there=names | st.none(), claimed=st.booleans(), terms=move_terms)
+    def start_move(self, here: str, there: str | None, claimed: bool, terms: MoveTerms) -> None:
         move_id = f"move {len(self.moves)}"
         self.moves.append(move_id)
-        self.both(lambda unit, _: unit.start_move(move_id, here, there, self.now, claimed))
+        self.both(lambda unit, _: unit.start_move(move_id, here, there, self.now, claimed, terms))
+
+    @precondition(lambda self: self.moves)
+    @rule(index=st.integers(0, 4))
+    def cancel_move(self, index: int) -> None:
+        move_id = self.moves[index % len(self.moves)]
+        self.both(lambda unit, _: unit.cancel_move(move_id, self.now))
 
     @precondition(lambda self: self.moves)
     @rule(index=st.integers(0, 4), limit=st.sampled_from([1, 2, 20]))
@@ -386,6 +407,7 @@ class SideBySide(RuleBasedStateMachine):
     def both_show_the_same(self) -> None:
         self.both(lambda unit, _: everything(unit, self.now))
         self.both(lambda unit, _: [unit.find_move(move_id) for move_id in self.moves])
+        self.both(lambda unit, _: unit.list_moves(3))
 
     @invariant()
     def nobody_is_left_waiting(self) -> None:

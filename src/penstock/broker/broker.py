@@ -24,7 +24,7 @@ from typing import TypeVar
 from penstock import limits
 from penstock.broker.alarms import Alarms
 from penstock.broker.lanes import Lanes
-from penstock.broker.moves import Moves
+from penstock.broker.moves import Moves, Terms
 from penstock.broker.operations import UNSERVED, Ack, Claim, Operation, Send, SendOnce, Steps, Work
 from penstock.broker.purges import AgedPurge
 from penstock.broker.sweeps import Sweeps
@@ -33,7 +33,7 @@ from penstock.broker.waiters import Waiters
 from penstock.clock import Clock
 from penstock.errors import StoreBusy, StoreUnavailable
 from penstock.keys import Keyring
-from penstock.model import Draft, Message, Move, Receipt, Sent, SentOnce, Settings
+from penstock.model import WHOLE, Draft, Message, Move, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.changes import EVERYWHERE
 from penstock.stores.features import Feature
@@ -125,10 +125,18 @@ class Broker:
     def release_all(self, queue: str) -> Pending[int]:
         return self.in_steps(lambda unit, now: unit.release_all(queue, now, limits.STEP_ROWS))
 
-    def move(self, source: str, target: str, create_as: Settings, claimed: bool = False) -> Pending[Move]:
-        """Start to move everything that is in a queue now into another, which is made if it does not exist. What is
-        claimed stays, or with `claimed` goes along and arrives unclaimed."""
-        return self._moves.start(source, target, create_as, claimed)
+    def move(
+        self,
+        source: str,
+        target: str | None,
+        create_as: Settings | None = None,
+        claimed: bool = False,
+        terms: Terms = lambda _now: WHOLE,
+    ) -> Pending[Move]:
+        """Start to move what is in a queue now, as `terms` say at the time, into another, or home where none is named.
+        A target that does not exist is made with `create_as`; else both must be there. What is claimed stays, or with
+        `claimed` goes along and arrives unclaimed."""
+        return self._moves.start(source, target, create_as, claimed, terms)
 
     def work(self, function: Callable[[Unit, int], T], writes: bool = True, patient: bool = False) -> Pending[T]:
         """Run a short function inside a unit; it is told the time. Where it returns AGAIN, it is run again in

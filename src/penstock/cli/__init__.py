@@ -14,6 +14,8 @@ from penstock.cli.config import config
 from penstock.cli.export import export, import_
 from penstock.cli.key import key
 from penstock.cli.migrate import migrate_store
+from penstock.cli.move import move, redrive
+from penstock.cli.moves import moves
 from penstock.cli.options import explain_durations
 from penstock.cli.peek import peek
 from penstock.cli.pipeline import pipeline
@@ -54,6 +56,9 @@ for _command in (
     release,
     peek,
     purge,
+    move,
+    redrive,
+    moves,
     export,
     import_,
     key,

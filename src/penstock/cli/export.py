@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PAGE = 1_000
 # What a server gives anew: an exported message has them, an imported one gets its own.
-_GIVEN_ANEW = frozenset({"id", "queue", "sent_at", "ready_at", "receives", "receipt"})
+_GIVEN_ANEW = frozenset({"id", "queue", "sent_at", "ready_at", "receives", "came_from", "receipt"})
 _RESTORED = frozenset({"body", "body_base64", "content_type", "attributes", "delay_ms"})
 
 

@@ -15,7 +15,7 @@ from penstock.client.async_pool import AsyncPool
 from penstock.client.async_worker import AsyncWorker
 from penstock.client.requests import Moot, Request
 from penstock.client.signatures import as_method
-from penstock.client.values import ClaimedMessage, Queue
+from penstock.client.values import ClaimedMessage, Move, Queue
 from penstock.client.work import Plan, Worked
 
 P = ParamSpec("P")
@@ -88,6 +88,23 @@ class AsyncClient:
     release = _verb(requests.release)
     peek = _verb(requests.peek)
     purge = _verb(requests.purge)
+
+    # Moves
+
+    move = _verb(requests.move)
+    redrive = _verb(requests.redrive)
+    find_move = _verb(requests.find_move)
+    cancel_move = _verb(requests.cancel_move)
+    moves = _verb(requests.moves)
+
+    async def follow_move(self, move_id: str, every_s: float = 0.5) -> AsyncIterator[Move]:
+        """How far a move is, again and again until it has ended."""
+        while True:
+            move = await self.find_move(move_id)
+            yield move
+            if move.has_ended:
+                return
+            await asyncio.sleep(every_s)
 
     # API keys
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
@@ -14,7 +15,7 @@ from penstock.client.address import Address, native_headers
 from penstock.client.pool import Pool
 from penstock.client.requests import Moot, Request
 from penstock.client.signatures import as_method
-from penstock.client.values import ClaimedMessage, Queue
+from penstock.client.values import ClaimedMessage, Move, Queue
 from penstock.client.work import Plan, Worked
 from penstock.client.worker import Worker
 
@@ -87,6 +88,23 @@ class Client:
     release = _verb(requests.release)
     peek = _verb(requests.peek)
     purge = _verb(requests.purge)
+
+    # Moves
+
+    move = _verb(requests.move)
+    redrive = _verb(requests.redrive)
+    find_move = _verb(requests.find_move)
+    cancel_move = _verb(requests.cancel_move)
+    moves = _verb(requests.moves)
+
+    def follow_move(self, move_id: str, every_s: float = 0.5) -> Iterator[Move]:
+        """How far a move is, again and again until it has ended."""
+        while True:
+            move = self.find_move(move_id)
+            yield move
+            if move.has_ended:
+                return
+            time.sleep(every_s)
 
     # API keys
 

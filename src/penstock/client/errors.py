@@ -8,6 +8,8 @@ ClientError
 │   ├── QueueExists           409
 │   ├── KeyNotFound           404, of an API key
 │   ├── KeyExists             409, of an API key
+│   ├── MoveNotFound          404, of a move
+│   ├── MoveConflict          409: one of the queues is part of another move
 │   └── TooLarge              413: over a limit; says which
 ├── ServerFailed              the operator must look (any 5xx)
 │   └── Unavailable           503: nobody must act; try again after `retry_after_s`
@@ -58,6 +60,14 @@ class KeyExists(Refused):
     pass
 
 
+class MoveNotFound(Refused):
+    pass
+
+
+class MoveConflict(Refused):
+    pass
+
+
 class TooLarge(Refused):
     pass
 
@@ -98,6 +108,9 @@ _REFUSALS: dict[int, type[Refused]] = {
 
 # Where the thing that is missing or there already is an API key.
 KEY_REFUSALS: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
+# A move is asked for by its id; to start one takes two queues.
+MOVE_REFUSALS: Mapping[int, type[Refused]] = {404: MoveNotFound}
+START_REFUSALS: Mapping[int, type[Refused]] = {409: MoveConflict}
 
 
 def error_of(

@@ -14,12 +14,22 @@ from typing import Any, Generic, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 from penstock.client.address import Answer
-from penstock.client.errors import KEY_REFUSALS, InvalidRequest, Refused, UnexpectedAnswer, error_of
+from penstock.client.errors import (
+    KEY_REFUSALS,
+    MOVE_REFUSALS,
+    START_REFUSALS,
+    InvalidRequest,
+    Refused,
+    UnexpectedAnswer,
+    error_of,
+)
 from penstock.client.values import (
     Body,
     ClaimedMessage,
     Draft,
     Key,
+    Move,
+    MoveTerms,
     Peeked,
     Queue,
     Sent,
@@ -27,6 +37,7 @@ from penstock.client.values import (
     claimed_from,
     draft_to,
     message_from,
+    move_from,
     queue_from,
 )
 
@@ -34,6 +45,8 @@ from penstock.client.values import (
 Receipts: TypeAlias = str | ClaimedMessage | Iterable[str | ClaimedMessage]
 
 T = TypeVar("T")
+
+_NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run")
 
 QUEUES_PER_PAGE = 1000
 
@@ -151,6 +164,35 @@ def purge(queue: str, older_than_ms: int | None = None) -> Request[int]:
     return Request(_purged, "POST", _path(queue, "/purge"), _encoded(asked))
 
 
+# Moves
+
+
+def move(source: str, target: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
+    """Start to move messages from one queue into another. It goes on in the background, also after a restart."""
+    return _move(source, target, terms)
+
+
+def redrive(queue: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
+    """Start to move dead letters back to the queues they came from."""
+    return _move(queue, None, terms)
+
+
+def find_move(move_id: str) -> Request[Move]:
+    """How a move goes, or how it ended, for a day."""
+    return Request(move_from, "GET", _move_path(move_id), repeatable=True, refusals=MOVE_REFUSALS)
+
+
+def cancel_move(move_id: str) -> Request[Move]:
+    """Move nothing further; what has moved stays moved. A move that has ended stays as it is."""
+    path = _move_path(move_id, "/cancel")
+    return Request(move_from, "POST", path, _encoded({}), repeatable=True, refusals=MOVE_REFUSALS)
+
+
+def moves(limit: int = 100) -> Request[list[Move]]:
+    """Those that are in progress or ended within a day, the latest first."""
+    return Request(_moves, "GET", f"/v1/moves?{urlencode({'limit': limit})}", repeatable=True)
+
+
 # API keys
 
 
@@ -182,6 +224,17 @@ def _settle(
     if not texts:
         return Moot([])
     return Request(_done, "POST", _path(queue, verb), _encoded({"receipts": texts, **more}), repeatable)
+
+
+def _move(source: str, target: str | None, terms: MoveTerms) -> Request[Move]:
+    given: dict[str, object] = {name: value for name, value in terms.items() if value is not None}
+    asked: dict[str, object] = {name: given.pop(name) for name in _NOT_OF_THE_FILTER if name in given}
+    body = _encoded({"source": source, "target": target, "filter": given, **asked})
+    return Request(move_from, "POST", "/v1/moves", body, refusals=START_REFUSALS)
+
+
+def _move_path(move_id: str, rest: str = "") -> str:
+    return f"/v1/moves/{_quoted(move_id, 'id of a move')}{rest}"
 
 
 def _path(queue: str, rest: str = "") -> str:
@@ -233,6 +286,10 @@ def _done(answer: Any) -> list[bool]:
 
 def _purged(answer: Any) -> int:
     return int(answer["purged"])
+
+
+def _moves(answer: Any) -> list[Move]:
+    return [move_from(move) for move in answer["moves"]]
 
 
 def _keys(answer: Any) -> list[Key]:

@@ -105,7 +105,8 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`ready_at` is the end of its claim or delay, 0 when it is ready."""
+    """`ready_at` is the end of its claim or delay, 0 when it is ready. `came_from` is the queue in which a dead letter
+    could not be dealt with."""
 
     id: str
     queue: str
@@ -115,6 +116,7 @@ class Message:
     sent_at: int = 0
     ready_at: int = 0
     receives: int = 0
+    came_from: str | None = None
 
     @property
     def text(self) -> str:
@@ -139,6 +141,58 @@ class Peeked:
 
     messages: list[Message]
     after: str | None
+
+
+class JsonEquals(TypedDict):
+    """`path` is such as `$.order.lines[0]`; `value` is text, a number, a truth or None."""
+
+    path: str
+    value: str | int | float | bool | None
+
+
+class MoveTerms(TypedDict, total=False):
+    """Which messages move: those for which all that is given holds; and how many, how fast, or only counted."""
+
+    older_than_ms: int
+    newer_than_ms: int
+    min_receives: int
+    max_receives: int
+    content_type: str
+    text: str
+    json: JsonEquals
+    limit: int
+    per_second: int
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """`target` is None where dead letters go home. `examined` messages were looked at, of which `matched` are meant;
+    `homeless` ones of them came from no queue that is there, and stay."""
+
+    id: str
+    source: str
+    target: str | None
+    status: Literal["in-progress", "complete", "error", "cancelled"]
+    examined: int
+    matched: int
+    moved: int
+    homeless: int
+    started_at: int
+    finished_at: int | None = None
+    error: str | None = None
+    filter: dict[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    per_second: int | None = None
+    dry_run: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status != "in-progress"
+
+
+def move_from(answer: Mapping[str, Any]) -> Move:
+    return Move(**{name: answer[name] for name in Move.__slots__})
 
 
 def queue_from(answer: Mapping[str, Any]) -> Queue:
@@ -240,4 +294,5 @@ def _fields(answer: Mapping[str, Any]) -> dict[str, Any]:
         "sent_at": answer["sent_at"],
         "ready_at": answer["ready_at"],
         "receives": answer["receives"],
+        "came_from": answer.get("came_from"),
     }

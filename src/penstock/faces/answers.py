@@ -15,6 +15,8 @@ from penstock.errors import (
     FeatureMissing,
     KeyExists,
     KeyNotFound,
+    MoveConflict,
+    MoveNotFound,
     NotPermitted,
     PenstockError,
     QueueExists,
@@ -42,9 +44,9 @@ def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> 
 def error_response(error: Exception) -> Response:  # noqa: C901 - a table
     """The JSON answer to an error, in the table most faces share."""
     match error:
-        case QueueNotFound() | KeyNotFound() | ShipmentNotFound():
+        case QueueNotFound() | KeyNotFound() | MoveNotFound() | ShipmentNotFound():
             status = 404
-        case QueueExists() | KeyExists() | SendConflict():
+        case QueueExists() | KeyExists() | MoveConflict() | SendConflict():
             status = 409
         case ShipmentConflict():
             return json_response(409, {"error": str(error), "expected": error.expected})

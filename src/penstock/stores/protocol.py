@@ -28,6 +28,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from penstock.model import (
+    WHOLE,
     Claimed,
     Count,
     Counted,
@@ -38,6 +39,7 @@ from penstock.model import (
     LedgerRow,
     Message,
     Move,
+    MoveTerms,
     PeekAfter,
     Purged,
     Queue,
@@ -113,7 +115,8 @@ class Unit(Protocol):
         `ready_at` says now). Each delivery
         adds one to `receives`, and one to `claim`, which never goes back. `policy.judge` decides about every
         message seen: expired and failed ones finish, dead letters move to the dead-letter queue as by `move`,
-        and the claim goes on to the next; what it has put into its own queue again, it passes over. In a queue
+        and the claim goes on to the next; what it has put into its own queue again, it passes over. Dead letters
+        remember the queue they came from, until they are there again. In a queue
         with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it that
         have the same key and were never handed out finish as collapsed: a step of them at once, the others by later
         claims and sweeps. None of them is handed out meanwhile; nor is a delayed one that becomes ready meanwhile.
@@ -211,19 +214,28 @@ class Unit(Protocol):
 
     # Moves that take more than one unit
 
-    def start_move(self, move_id: str, source: str, target: str, now: int, claimed: bool = False) -> Move:
-        """Remember that everything now in `source` is to move to `target`, as `move` does it. Neither queue need exist
-        yet.
+    def start_move(
+        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+    ) -> Move:
+        """Remember that what is now in `source` is to move to `target`, as `terms` say; where that is None, each dead
+        letter to the queue it came from. No queue need exist yet. With `claimed`, claimed messages go along.
 
         Raises MoveConflict as `policy.refuse_conflict` does.
         """
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:
-        """Move up to `limit` messages further, and say how far it is.
+        """Look at up to `limit` messages further, move those that are meant, and say how far it is.
 
-        It is complete when a step finds nothing left, or no source; it ends in error when there is no target, and
-        whatever has not moved by then stays where it is. Raises MoveNotFound.
+        It is complete when a step finds nothing left, or no source, or as many have moved as its limit says; it ends in
+        error when there is no target, and whatever has not moved by then stays where it is. A step before its pace
+        allows it does nothing. Raises MoveNotFound.
         """
+
+    def cancel_move(self, move_id: str, now: int) -> Move:
+        """Move nothing further. One that has ended stays as it is. Raises MoveNotFound."""
+
+    def list_moves(self, limit: int) -> list[Move]:
+        """Those that are remembered, the latest first."""
 
     def find_move(self, move_id: str) -> Move | None: ...
 

@@ -30,6 +30,7 @@ def test_send_claim_ack(server: ThreadServer, native: Native) -> None:
         "content_type": "text/plain",
         "attributes": {"k": "v"},
         "receives": 1,
+        "came_from": None,
     }
     assert native.claim() == []
     assert native.done("ack", message["receipt"]) == [True]

@@ -18,10 +18,12 @@ from penstock.faces.emodb.service import (
     success,
 )
 from penstock.faces.permission import Scope, permits
-from penstock.model import Count, Move
+from penstock.model import Count, Move, MoveStatus
 from penstock.pending import Pending
 
 _LARGEST = 2**62
+# EmoDB cannot cancel a move, and has no word for one that was.
+_STATUSES = {status: status.value for status in MoveStatus} | {MoveStatus.CANCELLED: MoveStatus.ERROR.value}
 
 
 def administration_routes(broker: Broker, service: Service) -> list[Route]:
@@ -83,10 +85,12 @@ class _Administration:
         def status(move: Move | None) -> Response:
             if move is None or move.source.startswith(names.DEDUP_SPACE) != bool(space):
                 return failure(MoveNotFound(reference))
+            if move.target is None or move.terms.dry_run:
+                return failure(MoveNotFound(reference))  # of the native API alone
             if not permits(request, "get_status", move.source):
                 return NOT_AUTHORIZED
             source, target = move.source.removeprefix(space), move.target.removeprefix(space)
-            return json_response(200, {"from": source, "to": target, "status": move.status})
+            return json_response(200, {"from": source, "to": target, "status": _STATUSES[move.status]})
 
         return self._broker.work(lambda unit, _now: unit.find_move(reference), writes=False).then(status)
 

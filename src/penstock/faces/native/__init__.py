@@ -10,6 +10,7 @@ from penstock.edge.router import Route
 from penstock.faces.native.keys import key_routes
 from penstock.faces.native.ledger import ledger_routes
 from penstock.faces.native.messages import message_routes
+from penstock.faces.native.moves import move_routes
 from penstock.faces.native.queues import queue_routes
 from penstock.faces.native.shipments import shipment_routes
 
@@ -18,6 +19,7 @@ def native_routes(broker: Broker) -> list[Route]:
     return [
         *queue_routes(broker),
         *message_routes(broker),
+        *move_routes(broker),
         *shipment_routes(broker),
         *ledger_routes(broker),
         *key_routes(broker),

@@ -199,6 +199,7 @@ def shown(message: Message) -> dict[str, object]:
         "sent_at": message.sent_at,
         "ready_at": message.ready_at,
         "receives": message.receives,
+        "came_from": message.came_from,
         **shown_body(message.body),
     }
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from penstock.faces.openapi import native_keys, native_ledger, native_messages, native_queues, native_shipments
+from penstock.faces.openapi import (
+    native_keys,
+    native_ledger,
+    native_messages,
+    native_moves,
+    native_queues,
+    native_shipments,
+)
 from penstock.faces.openapi.parts import Face
 
-_TABLES = (native_queues, native_messages, native_shipments, native_ledger, native_keys)
+_TABLES = (native_queues, native_messages, native_moves, native_shipments, native_ledger, native_keys)
 
 FACE = Face(
     tags={tag: said for table in _TABLES for tag, said in table.TAGS.items()},

@@ -52,6 +52,7 @@ _MESSAGE: Mapping[str, Part] = {
     "sent_at": instant(),
     "ready_at": instant("the end of its claim or delay; 0 when it is ready"),
     "receives": number(0, None, "how often it has been handed out"),
+    "came_from": maybe(text("of a dead letter: the queue in which it could not be dealt with")),
     "body": text("the bytes, where they are UTF-8; an empty message has an empty one"),
     "body_base64": text("the bytes, where they are not UTF-8; then there is no `body`", contentEncoding="base64"),
 }
@@ -114,6 +115,7 @@ MESSAGE_EXAMPLE = {
     "sent_at": 1_760_000_000_000,
     "ready_at": 1_760_000_030_000,
     "receives": 1,
+    "came_from": None,
     "body": "one",
 }
 NEXT = header(text(), "where the next page begins; not there at the end")

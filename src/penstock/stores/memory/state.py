@@ -47,6 +47,7 @@ class MessageRow(Struct, frozen=True):
     first_claimed_at: int | None = None
     last_claimed_at: int | None = None
     put_off: bool = False
+    came_from: str | None = None
 
     @property
     def is_delayed(self) -> bool:

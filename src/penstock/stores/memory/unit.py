@@ -153,8 +153,15 @@ class MemoryUnit(ViewVerbs, RecordVerbs, ShipmentVerbs, ExportVerbs):
                 first_claimed_at=None,
                 last_claimed_at=None,
                 put_off=False,
+                came_from=self._origin(row, there, outcome),
             )
             state.arrive(collapses.spared(state, arriving))
+
+    def _origin(self, row: MessageRow, there: Queue, outcome: Outcome) -> str | None:
+        """Where a message that arrives in a queue has come from as a dead letter."""
+        if outcome is Outcome.DEAD_LETTERED and row.queue != there.number:
+            return self._state.queues[row.queue].queue.name
+        return None if row.came_from == there.name else row.came_from
 
     def last_seq(self) -> int:
         return self._state.last_seq
@@ -351,4 +358,5 @@ class MemoryUnit(ViewVerbs, RecordVerbs, ShipmentVerbs, ExportVerbs):
             receives=row.receives,
             claim=row.claim,
             deadline_at=row.draft.deadline_at,
+            came_from=row.came_from,
         )

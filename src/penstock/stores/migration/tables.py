@@ -46,7 +46,7 @@ MESSAGE = Table(
     "message",
     _named(
         """seq queue ready_at sent_at receives claim first_claimed_at last_claimed_at deadline_at
-           content_type attributes dedup_key body_hash body"""
+           content_type attributes dedup_key came_from body_hash body"""
     ),
     heavy=("attributes", "body"),
 )
@@ -80,7 +80,10 @@ API_KEY = Table("api_key", "API key", _named("number name digest rules created_a
 MOVE = Table(
     "move",
     "move",
-    _named("id source target through started_at moved status error finished_at claimed"),
+    _named(
+        """id source target through started_at moved status error finished_at claimed terms
+           examined matched homeless place_ready_at place_seq next_at"""
+    ),
     key_is_text=True,
 )
 CONSUMER = Table(

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from penstock.errors import FeatureMissing
 from penstock.model import (
+    WHOLE,
     Counted,
     Draft,
     Export,
@@ -15,6 +16,7 @@ from penstock.model import (
     LedgerRow,
     Message,
     Move,
+    MoveTerms,
     PeekAfter,
     Purged,
     Queue,
@@ -64,10 +66,18 @@ class LackingVerbs:
     def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
         lacks(Feature.BARE_IDS)
 
-    def start_move(self, move_id: str, source: str, target: str, now: int, claimed: bool = False) -> Move:
+    def start_move(
+        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+    ) -> Move:
         lacks(Feature.MOVE)
 
     def step_move(self, move_id: str, now: int, limit: int) -> Move:
+        lacks(Feature.MOVE)
+
+    def cancel_move(self, move_id: str, now: int) -> Move:
+        lacks(Feature.MOVE)
+
+    def list_moves(self, limit: int) -> list[Move]:
         lacks(Feature.MOVE)
 
     def find_move(self, move_id: str) -> Move | None:

@@ -153,12 +153,17 @@ class ArrivalVerbs:
             seqs = self._without_twins(here, there, seqs, outcome, now)
         session.record(seqs, outcome, now)
         session.look_everywhere()
+        # What has come home has come from nowhere.
+        came_from, name = "CASE WHEN came_from = ? THEN NULL ELSE came_from END", there.name
+        if outcome is Outcome.DEAD_LETTERED and here.number != there.number:
+            came_from, name = "?", here.name
         # `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
         session.engine.run(
             f"""UPDATE message SET ready_at = CASE WHEN ready_at > ? AND {IS_DELAYED} THEN ready_at ELSE 0 END,
-                                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL
+                                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL,
+                                   came_from = {came_from}
                 WHERE {session.engine.among("seq")}""",
-            (now, there.number, session.engine.listed(seqs)),
+            (now, there.number, name, session.engine.listed(seqs)),
         )
         if there.settings.dedup is Dedup.CLAIM:
             collapses.spare(session, seqs)

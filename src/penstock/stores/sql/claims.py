@@ -201,6 +201,7 @@ class ClaimVerbs(ArrivalVerbs):
                 receives + 1,
                 claim + 1,
                 deadline_at,
+                came_from,
             )
-            for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at in rows
+            for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at, came_from in rows
         ]

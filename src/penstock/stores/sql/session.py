@@ -21,7 +21,8 @@ QUEUE_COLUMNS = """
 # `claim` is negative once that claim was released with a delay. It is 0 for a message that was renewed before anybody
 # received it.
 MESSAGE_COLUMNS = """
-    seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at"""
+    seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at,
+    came_from"""
 # A claim of 0 has no negative: it counts as the first.
 PUT_OFF = "CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END"
 IS_DELAYED = "(receives = 0 OR claim < 0)"
@@ -278,8 +279,9 @@ class Session:
                 receives,
                 claim,
                 deadline_at,
+                came_from,
             )
-            for seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at in rows
+            for seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at, came_from in rows
         ]
 
     def scalar(self, sql: str, params: Sequence[object] = ()) -> Any:

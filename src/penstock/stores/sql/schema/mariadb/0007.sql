@@ -1,0 +1,12 @@
+-- The queue that a dead letter was received from in vain, by its name.
+ALTER TABLE message ADD COLUMN IF NOT EXISTS came_from VARCHAR(262);
+
+-- A move may choose. `terms` is JSON: which messages, how many, and how fast; NULL for all of them. `target` is empty where
+-- dead letters go back to where they came from. The place is how far a move that chooses has come.
+ALTER TABLE move ADD COLUMN IF NOT EXISTS terms MEDIUMTEXT;
+ALTER TABLE move ADD COLUMN IF NOT EXISTS examined BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE move ADD COLUMN IF NOT EXISTS matched BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE move ADD COLUMN IF NOT EXISTS homeless BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE move ADD COLUMN IF NOT EXISTS place_ready_at BIGINT NOT NULL DEFAULT 1;
+ALTER TABLE move ADD COLUMN IF NOT EXISTS place_seq BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE move ADD COLUMN IF NOT EXISTS next_at BIGINT NOT NULL DEFAULT 0;

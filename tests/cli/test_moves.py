@@ -1,0 +1,77 @@
+"""`penstock move`, `redrive` and `moves`."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def two(run):
+    for name in ("jobs", "there"):
+        run("queue", "create", name)
+    for body in ('{"n": 1}', '{"n": "x"}', "plain"):
+        run("send", "jobs", body)
+    return run
+
+
+def test_move(two, run_json):
+    assert two("move", "jobs", "there", "--dry-run").stdout == "would move 3 messages of 3\n"
+    assert two("move", "jobs", "there", "--where", "$.n=1").stdout == "moved 1 message\n"
+    assert two("move", "jobs", "there", "--where", "$.n=x", "--older-than", "0").stdout == "moved 1 message\n"
+    moved = run_json("move", "jobs", "there", "--text", "plain", "--limit", "1", "--per-second", "10")
+    assert (moved["status"], moved["moved"], moved["limit"], moved["per_second"]) == ("complete", 1, 1, 10)
+    assert run_json("queue", "show", "there")["count"]["total"] == 3
+
+
+def test_redrive(run, run_json):
+    run("queue", "create", "dead")
+    run("queue", "create", "jobs", "--max-receives", "1", "--dead-letter-queue", "dead")
+    run("send", "jobs", "a")
+    run("claim", "jobs", "--hold", "0")
+    assert run("claim", "jobs").exit_code == 1
+    run("send", "dead", "sent there")
+    result = run("redrive", "dead")
+    assert (result.exit_code, result.stdout) == (0, "moved 1 message\n")
+    assert result.stderr == "penstock: 1 came from no queue that is there, and stay in dead\n"
+    assert run_json("queue", "show", "jobs")["count"]["ready"] == 1
+
+
+def test_detached_moves_are_listed_shown_and_cancelled(two, run_json):
+    assert two("moves", "list").exit_code == 1
+    move_id = two("move", "jobs", "there", "--per-second", "1", "--detach").stdout.strip()
+    [header, line] = two("moves", "list").stdout.splitlines()
+    assert header.split() == ["ID", "SOURCE", "TARGET", "STATUS", "EXAMINED", "MATCHED", "MOVED"]
+    assert line.split()[:4] == [move_id, "jobs", "there", "in-progress"]
+    assert "per second  1\n" in two("moves", "show", move_id).stdout
+    assert two("moves", "cancel", move_id).stdout.startswith("cancelled: moved ")
+    assert run_json("moves", "show", move_id)["status"] == "cancelled"
+    [listed] = run_json("moves", "list")["moves"]
+    assert listed["id"] == move_id
+
+
+def test_one_that_has_ended_cannot_be_cancelled(two):
+    two("move", "jobs", "there")
+    move_id = two("moves", "list").stdout.splitlines()[1].split()[0]
+    result = two("moves", "cancel", move_id)
+    assert (result.exit_code, result.stderr) == (1, "penstock: the move had ended before: moved 3 messages\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--where", "$.n"),
+        ("--where", "$.n=[1]"),
+        ("--limit", "0"),
+        ("--per-second", "0"),
+        ("--min-receives", "-1"),
+        ("--older-than", "soon"),
+    ],
+)
+def test_wrong_usage(two, words):
+    assert two("move", "jobs", "there", *words).exit_code == 2
+
+
+def test_refusals(two):
+    assert two("move", "jobs", "none").exit_code == 3
+    assert two("moves", "show", "none").exit_code == 3
+    assert two("move", "jobs", "there", "--where", "n=1").exit_code == 3

@@ -1,0 +1,59 @@
+"""Moves, through both clients."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.client import MoveConflict, MoveNotFound, QueueNotFound
+
+
+@pytest.fixture
+def two(client):
+    client.create_queue("jobs")
+    client.create_queue("there")
+    client.send_many("jobs", ['{"n": 1}', '{"n": 2}', "three"])
+    return client
+
+
+def test_a_move_and_its_progress(two):
+    started = two.move("jobs", "there", json={"path": "$.n", "value": 2})
+    *_, ended = two.follow_move(started.id, every_s=0.01)
+    assert (ended.status, ended.has_ended, ended.examined, ended.moved) == ("complete", True, 3, 1)
+    assert ended.filter == {"json": {"path": "$.n", "value": 2}}
+    assert two.find_move(started.id) == ended
+    assert two.moves() == [ended]
+    assert [message.text for message in two.claim("there")] == ['{"n": 2}']
+
+
+def test_counting_first(two):
+    started = two.move("jobs", "there", text="n", older_than_ms=0, limit=5, dry_run=True)
+    *_, counted = two.follow_move(started.id, every_s=0.01)
+    assert (counted.dry_run, counted.limit, counted.matched, counted.moved) == (True, 5, 2, 0)
+
+
+def test_redrive(client):
+    client.create_queue("dead")
+    client.create_queue("jobs", redrive={"max_receives": 1, "dead_letter_queue": "dead"})
+    client.send("jobs", "a")
+    client.claim("jobs", hold_ms=0)
+    assert client.claim("jobs") == []
+    assert [message.came_from for message in client.peek("dead").messages] == ["jobs"]
+    *_, ended = client.follow_move(client.redrive("dead").id, every_s=0.01)
+    assert (ended.target, ended.moved, ended.homeless) == (None, 1, 0)
+    [message] = client.claim("jobs")
+    assert (message.text, message.came_from) == ("a", None)
+
+
+def test_cancel(two):
+    started = two.move("jobs", "there", per_second=1)
+    with pytest.raises(MoveConflict, match="'jobs'"):
+        two.move("jobs", "there")
+    assert two.cancel_move(started.id).status == "cancelled"
+
+
+def test_what_is_not_there(two):
+    for ask in (two.find_move, two.cancel_move):
+        with pytest.raises(MoveNotFound, match="'none'"):
+            ask("none")
+    with pytest.raises(QueueNotFound, match="'none'"):
+        two.move("jobs", "none")

@@ -1,0 +1,222 @@
+"""Moves under `/v1`: start, count first, watch, cancel, and dead letters on their way home."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from penstock import keys, limits
+from penstock.model import Key, Settings
+from penstock.stores import open_store
+from tests.faces.native.conftest import Native, bodies
+from tests.servers import ThreadServer
+from tests.talk import Talk
+
+
+def start(native: Native, **asked: Any) -> dict[str, Any]:
+    reply = native.talk("POST", "/v1/moves", asked)
+    assert reply.status == 201, reply.body
+    return reply.json
+
+
+def end(native: Native, move: dict[str, Any]) -> dict[str, Any]:
+    until = time.monotonic() + 60
+    while (found := native.talk("GET", f"/v1/moves/{move['id']}").json)["status"] == "in-progress":
+        assert time.monotonic() < until, found
+        threading.Event().wait(0.01)
+    return found
+
+
+@pytest.fixture
+def dead(native: Native) -> Native:
+    """With dead letters from `q` in `dead`."""
+    native.create("dead")
+    native.talk("PATCH", "/v1/queues/q", {"redrive": {"max_receives": 1, "dead_letter_queue": "dead"}})
+    native.send('{"n": 1}', '{"n": 2}')
+    native.claim(limit=2, hold_ms=0)
+    assert native.claim(limit=2) == []
+    return native
+
+
+def test_everything_moves(native: Native) -> None:
+    native.create("there")
+    native.send(*(str(number) for number in range(2_500)))
+    started = start(native, source="q", target="there")
+    assert (started["status"], started["filter"], started["finished_at"]) == ("in-progress", {}, None)
+    ended = end(native, started)
+    assert (ended["status"], ended["moved"], ended["examined"], ended["matched"]) == ("complete", 2_500, 2_500, 2_500)
+    assert (native.count()["total"], native.count("there")["total"]) == (0, 2_500)
+    assert native.talk("GET", "/v1/moves").json == {"moves": [ended]}
+
+
+def test_between_queues_of_two_apis(native: Native) -> None:
+    native.create("dedupq%2Ftwins", dedup="claim")
+    native.send("x")
+    assert end(native, start(native, source="q", target="dedupq/twins"))["moved"] == 1
+
+
+def test_a_filter(native: Native, server: ThreadServer) -> None:
+    native.create("there")
+    native.send({"body": '{"kind": "a"}', "content_type": "application/json"}, '{"kind": "a"}')
+    server.clock.advance(10)
+    native.send({"body": '{"kind": "a"}', "content_type": "application/json"}, "a b")
+    conditions = {
+        "older_than_ms": 5_000,
+        "newer_than_ms": 3_600_000,
+        "min_receives": 0,
+        "max_receives": 0,
+        "content_type": "application/json",
+        "text": "kind",
+        "json": {"path": "$.kind", "value": "a"},
+    }
+    moved = end(native, start(native, source="q", target="there", filter=conditions))
+    assert (moved["examined"], moved["matched"], moved["moved"]) == (4, 1, 1)
+    assert moved["filter"]["sent_until"] - moved["filter"]["sent_since"] == 3_600_000 - 5_000 - 1
+    assert native.count()["total"] == 3
+
+
+def test_a_dry_run_counts_and_moves_nothing(native: Native) -> None:
+    native.create("there")
+    native.send("a", "b", "ab")
+    counted = end(native, start(native, source="q", target="there", filter={"text": "a"}, dry_run=True))
+    assert (counted["dry_run"], counted["examined"], counted["matched"], counted["moved"]) == (True, 3, 2, 0)
+    assert native.count()["total"] == 3
+
+
+def test_dead_letters_go_home(dead: Native) -> None:
+    dead.send("sent here", to="dead")
+    assert [message["came_from"] for message in dead.peek(queue="dead")["messages"]] == ["q", "q", None]
+    moved = end(dead, start(dead, source="dead"))
+    assert (moved["target"], moved["moved"], moved["homeless"]) == (None, 2, 1)
+    home = dead.claim(limit=10)
+    assert (bodies(home), {message["came_from"] for message in home}) == (['{"n": 1}', '{"n": 2}'], {None})
+
+
+def test_a_pace_and_a_cancel(native: Native) -> None:
+    native.create("there")
+    native.send(*(str(number) for number in range(50)))
+    started = start(native, source="q", target="there", per_second=1)
+    assert native.talk("POST", "/v1/moves", {"source": "q", "target": "there"}).status == 409
+    while not (found := native.talk("GET", f"/v1/moves/{started['id']}").json)["moved"]:
+        threading.Event().wait(0.01)
+    assert found["status"] == "in-progress"
+    cancelled = native.talk("POST", f"/v1/moves/{started['id']}/cancel").json
+    assert (cancelled["status"], cancelled["per_second"]) == ("cancelled", 1)
+    assert 0 < cancelled["moved"] < 50
+    assert native.talk("POST", f"/v1/moves/{started['id']}/cancel").json == cancelled
+    assert native.count("there")["total"] == cancelled["moved"]
+    assert end(native, start(native, source="q", target="there"))["status"] == "complete"
+
+
+def test_a_pace_comes_to_its_end(native: Native) -> None:
+    native.create("there")
+    native.send(*(str(number) for number in range(40)))
+    moved = end(native, start(native, source="q", target="there", per_second=100, filter={"min_receives": 0}))
+    assert moved["moved"] == 40
+    assert moved["finished_at"] - moved["started_at"] >= 300
+
+
+def test_a_limit(native: Native) -> None:
+    native.create("there")
+    native.send("1", "2", "3")
+    assert end(native, start(native, source="q", target="there", limit=2))["moved"] == 2
+    assert bodies(native.claim(limit=10)) == ["3"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"target": "there"},
+        {"source": 1, "target": "there"},
+        {"source": "q", "target": "q"},
+        {"source": "q", "target": "there", "unknown": 1},
+        {"source": "q", "target": "there", "limit": 0},
+        {"source": "q", "target": "there", "per_second": 0},
+        {"source": "q", "target": "there", "per_second": limits.MOVES_PER_SECOND + 1},
+        {"source": "q", "target": "there", "per_second": 1.5},
+        {"source": "q", "target": "there", "dry_run": 1},
+    ],
+)
+def test_a_bad_request(native: Native, asked: dict[str, Any]) -> None:
+    native.create("there")
+    reply = native.talk("POST", "/v1/moves", asked)
+    assert (reply.status, list(reply.json)) == (400, ["error"])
+    assert native.talk("GET", "/v1/moves").json == {"moves": []}
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"older_than_ms": -1},
+        {"newer_than_ms": limits.DURATION_MS + 1},
+        {"min_receives": -1},
+        {"max_receives": 2**31},
+        {"content_type": ""},
+        {"content_type": "x" * 256},
+        {"text": ""},
+        {"text": "x" * (limits.FILTER_TEXT_LENGTH + 1)},
+        {"json": {"path": "$.a"}},
+        {"json": {"value": 1}},
+        {"json": {"path": "a", "value": 1}},
+        {"json": {"path": "$.a", "value": []}},
+        {"json": {"path": "$.a", "value": 2**63}},
+        {"json": {"path": "$.a", "value": "x" * (limits.FILTER_TEXT_LENGTH + 1)}},
+        {"unknown": 1},
+        [],
+    ],
+)
+def test_a_bad_filter(native: Native, conditions: object) -> None:
+    native.create("there")
+    reply = native.talk("POST", "/v1/moves", {"source": "q", "target": "there", "filter": conditions})
+    assert (reply.status, list(reply.json)) == (400, ["error"])
+
+
+def test_queues_and_moves_that_are_not_there(native: Native) -> None:
+    for asked in ({"source": "q", "target": "none"}, {"source": "none", "target": "q"}, {"source": "none"}):
+        reply = native.talk("POST", "/v1/moves", asked)
+        assert (reply.status, reply.json) == (404, {"error": "queue 'none' does not exist"})
+    for method, path in (("GET", "/v1/moves/none"), ("POST", "/v1/moves/none/cancel")):
+        assert native.talk(method, path).json == {"error": "there is no move 'none'"}
+
+
+def test_emodb_keeps_its_three_words_and_knows_nothing_of_homes(native: Native) -> None:
+    native.create("there")
+    native.send("1", "2")
+    started = start(native, source="q", target="there", per_second=1)
+    native.talk("POST", f"/v1/moves/{started['id']}/cancel")
+    told = native.talk("GET", f"/queue/1/_move/{started['id']}").json
+    assert told == {"from": "q", "to": "there", "status": "ERROR"}
+    for asked in ({"source": "q"}, {"source": "q", "target": "there", "dry_run": True}):
+        move = end(native, start(native, **asked))
+        assert native.talk("GET", f"/queue/1/_move/{move['id']}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("rules", "status"),
+    [
+        (["queue|poll|q", "queue|post|*"], 201),
+        (["queue|poll|q", "queue|post|q*"], 403),
+        (["queue|post|*"], 403),
+    ],
+)
+def test_who_may_send_dead_letters_home(tmp_path, rules: list[str], status: int) -> None:
+    url = f"sqlite:///{tmp_path}/keys.db"
+    store, secret = open_store(url), keys.mint()
+    with store.unit() as unit:
+        unit.create_key(Key("k", keys.digest(store.secret, secret.encode()), tuple(rules), 0))
+        unit.create_queue("q", Settings(), 1)
+    store.close()
+    server = ThreadServer(url)
+    try:
+        with server.talk() as talk:
+            assert asked_with(talk, secret).status == status
+    finally:
+        server.stop()
+
+
+def asked_with(talk: Talk, secret: str) -> Any:
+    return talk("POST", "/v1/moves", {"source": "q"}, authorization=f"Bearer {secret}")
