@@ -94,6 +94,7 @@ class NotPermitted(CallerError):
 class MoveNotFound(CallerError):
     def __init__(self, move_id: str) -> None:
         super().__init__(f"there is no move {move_id!r}")
+        self.move_id = move_id
 
 
 class MoveConflict(CallerError):

@@ -246,3 +246,25 @@ def test_messages_outlive_a_restart(serve) -> None:
         assert emo.payloads("q") == [2]
         emo.ack("q", [claimed])
         assert emo.size("q") == 1
+
+
+LONE = [
+    rb'"\ud800"',
+    rb'"\uDFFF and \ud83d\ude00 and \\ud800"',
+    rb'{"\udc00": ["~0!~1", "~0\udc00", "~1\ud800\ud800\udc00"], "a": "\"\uD9aB"}',
+]
+
+
+@pytest.mark.parametrize("message", LONE)
+def test_lone_surrogates_come_back_as_they_came(emo: Emo, message: bytes) -> None:
+    assert emo.post("q/send", message).json == {"success": True}
+    assert emo.post("q/sendbatch", b"[1, " + message + b"]").status == 200
+    assert emo.post("_sendbatch", b'{"q": [' + message + b"]}").status == 200
+    polled = emo.get("q/poll").body
+    assert polled.count(b'"payload":' + message + b"}") == (1 if "dedup" in emo.base else 3)
+    assert b'"payload":1}' in polled
+
+
+def test_lone_surrogates_elsewhere_name_nothing(emo: Emo) -> None:
+    assert emo.post("q/ack", rb'["\ud800"]').json == {"success": True}
+    assert emo.post("_sendbatch", rb'{"q\ud800": [1]}').status == 400

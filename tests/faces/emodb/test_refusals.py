@@ -28,15 +28,26 @@ NOT_JSON = [
         b"NaN",
         b"Infinity",
     ),
-    *(b'"\n"', b'"\x00"', b'"\\x"', b'"\\ud800"', b"// a\n1", b"\xef\xbb\xbf1", b'"open', b"undefined", b"<xml/>"),
+    *(b'"\n"', b'"\x00"', b'"\\x"', b'"\\ud80"', b"\\ud800"),
+    *(b"// a\n1", b"\xef\xbb\xbf1", b'"open', b"undefined", b"<xml/>"),
 ]
 NOT_UTF8 = [b'"\xff"', b'{"a":"\xc3"}', b'"\xed\xa0\x80"', b'"\xc0\x80"', "1".encode("utf-16")]
 
 
+# The class that EmoDB's Java client throws, and where the body tells why.
+THROWN = {
+    400: ("java.lang.IllegalArgumentException", None),
+    404: ("com.bazaarvoice.emodb.queue.api.UnknownMoveException", "message"),
+    503: ("com.bazaarvoice.emodb.common.api.ServiceUnavailableException", "message"),
+}
+
+
 def refused(reply: Reply, status: int = 400) -> str:
-    """The reason, in plain text."""
-    assert (reply.status, reply.headers["Content-Type"]) == (status, "text/plain"), reply.body
-    return reply.body.decode()
+    """The reason, in plain text but where the Java client wants to read an exception."""
+    thrown, key = THROWN.get(status, (None, None))
+    assert (reply.status, reply.headers.get("X-BV-Exception")) == (status, thrown), reply.body
+    assert reply.headers["Content-Type"] == ("text/plain" if key is None else "application/json")
+    return reply.body.decode() if key is None else reply.json[key]
 
 
 @pytest.mark.parametrize("body", NOT_JSON + NOT_UTF8)
@@ -219,6 +230,7 @@ def test_overload_answers_503_and_when_to_come_back(emo: Emo, server, monkeypatc
     for reply in (emo.post("q/send", "1"), emo.get("q/poll"), emo.get("q/size"), emo.post("q/ack", '["x"]')):
         assert "full" in refused(reply, 503)
         assert reply.headers["Retry-After"] == "10"
+        assert reply.json["retryAfterSeconds"] == 10
     monkeypatch.undo()
 
 

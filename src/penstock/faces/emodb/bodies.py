@@ -15,6 +15,8 @@ from penstock import limits
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
 from penstock.faces.counted import beginning, items_of
+from penstock.faces.emodb import surrogates
+from penstock.faces.emodb.surrogates import restore
 from penstock.model import Draft, Message
 from penstock.policy import KEY_BYTES, body_hash
 
@@ -38,23 +40,26 @@ _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 def read_message(body: bytes) -> bytes:
-    return _limited(bytes(_read(_read_one, body)))
+    body, mark = surrogates.hide(body)
+    return _limited(restore(bytes(_read(_read_one, body)), mark))
 
 
 def read_messages(body: bytes) -> list[bytes]:
-    return _messages(_read(_list_reader(body), body))
+    body, mark = surrogates.hide(body)
+    return _messages(_read(_list_reader(body), body), mark)
 
 
 def read_messages_by_queue(body: bytes) -> dict[str, list[bytes]]:
+    body, mark = surrogates.hide(body)
     if not _may_be_too_many(body):
-        by_queue = {queue: _messages(raws) for queue, raws in _read(_read_lists, body).items()}
+        by_queue = {queue: _messages(raws, mark) for queue, raws in _read(_read_lists, body).items()}
         _check_count(sum(map(len, by_queue.values())))
         return by_queue
     _check_queues(body)
     by_queue, count = {}, 0
     for queue, raw in _read(_read_raw_lists, body).items():
         of_one = bytes(raw)
-        by_queue[queue] = _messages(_read(_list_reader(of_one), of_one))
+        by_queue[queue] = _messages(_read(_list_reader(of_one), of_one), mark)
         count += len(by_queue[queue])
         _check_count(count)
     return by_queue
@@ -64,7 +69,7 @@ def read_ids(body: bytes) -> list[str]:
     # Before they are built: no id has a comma.
     if body.count(b",") >= limits.ACK_LIMIT:
         raise TooLarge(f"a request names at most {limits.ACK_LIMIT} messages")
-    return _read(_read_ids, body)
+    return _read(_read_ids, surrogates.hide(body)[0])
 
 
 def _may_be_too_many(body: bytes) -> bool:
@@ -108,9 +113,9 @@ def _read(decode: Callable[[bytes], T], body: bytes) -> T:
         raise InvalidRequest(f"The request body does not parse: {error}") from error
 
 
-def _messages(raws: list[Raw]) -> list[bytes]:
+def _messages(raws: list[Raw], mark: bytes) -> list[bytes]:
     _check_count(len(raws))
-    return [_limited(bytes(raw)) for raw in raws]
+    return [_limited(restore(bytes(raw), mark)) for raw in raws]
 
 
 def _check_count(count: int) -> None:
@@ -146,7 +151,10 @@ def drafts(messages: Iterable[bytes], keyed: bool) -> list[Draft]:
 def json_key(message: bytes) -> bytes:
     """Alike for equal JSON values, whatever the order of their keys, their spacing and the way numbers are written."""
     try:
-        return body_hash(_encode_sorted(_read_any(message)))[:KEY_BYTES]
+        hidden, mark = surrogates.hide(message, fold=True)
+        value = _encode_sorted(_read_any(hidden))
+        # What is hidden must not be equal to a text that looks like it: no JSON value begins with a tilde.
+        return body_hash(mark + value)[:KEY_BYTES]
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return body_hash(message)[:KEY_BYTES]  # a number of thousands of digits is equal only to itself
 
@@ -181,7 +189,7 @@ def payload(message: Message) -> bytes:
         return encode_json(base64.b64encode(body).decode())
     if message.content_type is not None and "json" in message.content_type:
         try:
-            _read_one(body)
+            _read_one(surrogates.hide(body)[0])
         except (msgspec.DecodeError, RecursionError):
             return encode_json(text)
         if len(body) <= 2 * DEEPEST or _depth(body) <= DEEPEST:

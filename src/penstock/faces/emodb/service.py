@@ -24,8 +24,20 @@ from penstock.faces.permission import Permission, Refusal, Scope
 from penstock.model import Dedup, Settings
 
 SUCCESS = json_response(200, {"success": True})
-NOT_AUTHORIZED = json_response(403, {"reason": "not authorized"})
-_TEXT = ((b"Content-Type", b"text/plain"),)
+_TEXT = (b"Content-Type", b"text/plain")
+
+
+def _thrown(java_class: str) -> tuple[bytes, bytes]:
+    """What EmoDB's Java client is to throw. It reads the rest of the exception from the body."""
+    return (b"X-BV-Exception", java_class.encode())
+
+
+NOT_AUTHORIZED = json_response(
+    403, {"reason": "not authorized"}, _thrown("com.bazaarvoice.emodb.common.api.UnauthorizedException")
+)
+_ILLEGAL = _thrown("java.lang.IllegalArgumentException")
+_UNKNOWN_MOVE = _thrown("com.bazaarvoice.emodb.queue.api.UnknownMoveException")
+_UNAVAILABLE = _thrown("com.bazaarvoice.emodb.common.api.ServiceUnavailableException")
 
 _NAME = re.compile(r"(?!_(?!_))[a-z0-9.:@_-]{1,255}", re.ASCII)
 
@@ -65,17 +77,19 @@ def failure(error: Exception) -> Response:
         case NotPermitted():
             return NOT_AUTHORIZED
         case UnsupportedMediaType():
-            return Response(415, str(error).encode(), _TEXT)
+            return Response(415, str(error).encode(), (_TEXT,))
         case MoveNotFound():
-            return Response(404, str(error).encode(), _TEXT)
+            return json_response(404, {"id": error.move_id, "message": str(error)}, _UNKNOWN_MOVE)
         case MoveConflict():
-            return Response(409, str(error).encode(), _TEXT)
+            return Response(409, str(error).encode(), (_TEXT,))
         case TooLarge():
-            return Response(413, str(error).encode(), _TEXT)
+            return Response(413, str(error).encode(), (_TEXT,))
         case CallerError():
-            return Response(400, str(error).encode(), _TEXT)
+            return Response(400, str(error).encode(), (_TEXT, _ILLEGAL))
         case TryAgain():
-            return Response(503, str(error).encode(), (*_TEXT, (b"Retry-After", b"%d" % error.retry_after_s)))
+            later = error.retry_after_s
+            told = {"message": str(error), "retryAfterSeconds": later}
+            return json_response(503, told, (b"Retry-After", b"%d" % later), _UNAVAILABLE)
         case _:
             return error_response(error)
 

@@ -34,9 +34,14 @@ def _error(description: str, example: str, headers: Mapping[str, Part] | None = 
     return answer(description, schema("Error"), {"error": example}, headers=headers)
 
 
-def _or_text(made: Part) -> Part:
+def _or_text(made: Part, headers: Mapping[str, Part] | None = None) -> Part:
     """EmoDB gives its reasons as plain text; what the edge refuses before any face sees it is JSON all the same."""
-    return {**made, "content": {TEXT: {"schema": text("the reason")}, JSON: made["content"][JSON]}}
+    also = {"headers": dict(headers)} if headers else {}
+    return {**made, **also, "content": {TEXT: {"schema": text("the reason")}, JSON: made["content"][JSON]}}
+
+
+# What the edge answers before any face sees the request is without it.
+THROWN = header(text(), "the class that EmoDB's Java client throws")
 
 
 _FOREIGN = (
@@ -83,13 +88,19 @@ RESPONSES: Mapping[str, Part] = {
         "unknown transfer coding",
     ),
     "TryAgain": _TRY_AGAIN,
-    "EmoDBBadRequest": _or_text(_BAD),
+    "EmoDBBadRequest": _or_text(_BAD, {"X-BV-Exception": THROWN}),
     "EmoDBTooLarge": _or_text(_TOO_LARGE),
-    "EmoDBTryAgain": _or_text(_TRY_AGAIN),
+    "EmoDBTryAgain": answer(
+        _TRY_AGAIN["description"],
+        {"anyOf": [record({"message": text(), "retryAfterSeconds": number(0)}), schema("Error")]},
+        {"message": "the store is busy", "retryAfterSeconds": 1},
+        headers={**_LATER, "X-BV-Exception": THROWN},
+    ),
     "EmoDBNotAuthorized": answer(
         f"The API key is missing, unknown or too weak. {_FOREIGN}",
         record({"reason": text()}),
         {"reason": "not authorized"},
+        headers={"X-BV-Exception": THROWN},
     ),
 }
 

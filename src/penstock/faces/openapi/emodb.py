@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from penstock import limits
 from penstock.faces.emodb.messages import DEFAULT_LIMIT, DEFAULT_TTL_S, LARGEST_LIMIT, LONGEST_TTL_S
 from penstock.faces.emodb.service import DEDUP_QUEUE_SERVICE, QUEUE_SERVICE
+from penstock.faces.openapi.components import THROWN
 from penstock.faces.openapi.parts import (
     LARGEST,
     TEXT,
@@ -188,7 +189,7 @@ def _administration(tag: str, base: str, prefix: str) -> dict[str, Operation]:
             tag=tag,
             summary="Move all messages to another queue",
             description="Starts the move and answers at once; it goes on in the background, also after a restart. What "
-            "is claimed stays for its holder, and what is sent after the start stays as well.",
+            "is claimed goes along and arrives unclaimed; what is sent after the start stays.",
             parameters=(
                 {
                     **in_query("from", _NAME, f"The queue to empty: {_NAME_RULE}."),
@@ -215,7 +216,12 @@ def _administration(tag: str, base: str, prefix: str) -> dict[str, Operation]:
                     schema("EmoDBMove"),
                     {"from": "orders", "to": "archive", "status": "COMPLETE"},
                 ),
-                404: answer("There is no such move.", text(), media=TEXT),
+                404: answer(
+                    "There is no such move.",
+                    record({"id": text(), "message": text()}),
+                    {"id": "no-such-move", "message": "there is no move 'no-such-move'"},
+                    headers={"X-BV-Exception": THROWN},
+                ),
             },
         ),
     }
@@ -229,7 +235,7 @@ FACE = Face(
         for tag, (base, prefix) in _SERVICES.items()
         for asked, operation in _operations(tag, base, prefix).items()
     },
-    # A bad key is always 403 here, and reasons are plain text.
+    # A bad key is always 403 here, and most reasons are plain text.
     own={
         400: shared("EmoDBBadRequest"),
         403: shared("EmoDBNotAuthorized"),
