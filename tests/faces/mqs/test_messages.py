@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from datetime import datetime, timedelta
 
@@ -158,6 +159,28 @@ def test_a_delayed_message_appears_when_its_delay_is_over(server: ThreadServer, 
     assert (status["messages"], status["visible_messages"]) == (1, 0)
     server.clock.advance(10)
     assert talk("GET", "/messages/later").body == b"x"
+
+
+def test_a_lower_retention_deletes_nothing_before_the_next_receive(server: ThreadServer, talk: Talk) -> None:
+    """In the document's words: not until you receive the message again. Two other queues show that sweeps have run."""
+
+    def size(queue: str) -> int:
+        return talk("GET", f"/queues/{queue}").json["status"]["messages"]
+
+    for name, retention in (("first", 5), ("lowered", 600), ("last", 5)):
+        talk("PUT", f"/queues/{name}", {**PLAIN, "retention_timeout": retention})
+        talk("POST", f"/messages/{name}", b"x")
+    assert talk("POST", "/queues/lowered", {**PLAIN, "retention_timeout": 5}).status == 200
+    server.clock.advance(60)
+    while size("first") or size("last"):
+        threading.Event().wait(0.01)
+    assert size("lowered") == 1
+    assert talk("POST", "/queues/lowered", PLAIN).status == 200
+    assert talk("GET", "/messages/lowered").body == b"x"
+    server.clock.advance(60)
+    assert talk("POST", "/queues/lowered", {**PLAIN, "retention_timeout": 5}).status == 200
+    assert talk("GET", "/messages/lowered").status == 204
+    assert size("lowered") == 0
 
 
 def test_a_message_past_its_retention_is_never_received(server: ThreadServer, talk: Talk) -> None:
