@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_list_says_so_when_there_are_none(run):
     result = run("queue", "list")
@@ -79,6 +81,14 @@ def test_delete_wants_a_yes(run, run_json):
     assert "add --yes" in result.stderr
     assert run("queue", "delete", "jobs", "--yes").stdout == "deleted queue jobs\n"
     assert run_json("queue", "list") == {"total": 0, "queues": []}
+
+
+@pytest.mark.parametrize("words", [("create", "new"), ("update", "jobs")])
+def test_a_backoff_that_shrinks_is_wrong_usage(run, words):
+    run("queue", "create", "jobs")
+    result = run("queue", *words, "--backoff", "5s", "--backoff-most", "1s")
+    assert result.exit_code == 2
+    assert "--backoff-most cannot be shorter than --backoff, which is 5s" in result.stderr
 
 
 def test_backoff(run, run_json):

@@ -589,6 +589,19 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("of", KINDS)
+def test_nothing_is_copied_into_a_store_that_somebody_has_open(of, new_url):
+    """A server that goes on with it would know neither the keys nor the ids of what is copied."""
+    first, second = new_url("sqlite"), new_url(of)
+    fill(first)
+    with closing(open_store(second)) as used, pytest.raises(InvalidSetting, match="has the second store open"):
+        migrate(first, second, Quiet())
+    for url in (first, second):
+        open_store(url).close()  # no mark is left on either
+    assert used.url == second
+    assert migrate(first, second, Quiet()).rows
+
+
+@pytest.mark.parametrize("of", KINDS)
 def test_a_store_that_was_copied_is_not_opened_unless_it_is_taken_back(of, new_url, small_pages):
     first, second = new_url(of), new_url("sqlite")
     fill(first)

@@ -136,7 +136,8 @@ def _as_they_come(client: Client, queue: str, limit: int, hold_ms: int | None) -
         except (Unavailable, Unreachable) as error:
             if not reached:
                 raise
-            note(f"{error}; goes on when the server is back")
+            if nap_s == _FIRST_NAP_S:
+                note(f"{error}; goes on when the server is back")
             time.sleep(nap_s)
             nap_s = min(2 * nap_s, _LONGEST_NAP_S)
             continue

@@ -74,9 +74,9 @@ class Feed:
         try:
             sent = self._client.send_many(self._queue, drafts)
         except ClientError as error:
-            several = f", with {plural(len(drafts) - 1, 'message')} behind it" if len(drafts) > 1 else ""
+            several = f", with {plural(len(drafts) - 1, 'message')} behind it," if len(drafts) > 1 else ""
             known = "may not be stored" if getattr(error, "sent", False) else "was not stored"
-            note(f"the message of {first.place}{several}, {known}; {self._so_far()}")
+            note(f"the message of {first.place}{several} {known}; {self._so_far()}")
             raise
         self.sent += len(sent)
         self.stored += sum(one.stored for one in sent)

@@ -13,7 +13,7 @@ from penstock.cli.moves import move_as_json, summary
 from penstock.cli.options import Duration, QueueName, queue_argument, talks_to_server
 from penstock.cli.output import note, on_terminal, print_json
 from penstock.cli.program import NOT_ALL_DONE
-from penstock.cli.text import number
+from penstock.cli.text import number, plural
 
 if TYPE_CHECKING:
     from penstock.client import Client, Move, MoveTerms
@@ -30,6 +30,12 @@ class JsonCondition(click.ParamType[Any]):
         path, equals, text = value.partition("=")
         if not equals:
             self.fail(f"{value!r} is not like $.order.id=7", param, ctx)
+        from penstock.selection import parse_path
+
+        try:
+            parse_path(path)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
         try:
             wanted = json.loads(text)
         except ValueError:
@@ -107,5 +113,5 @@ def _watch(client: Client, started: Move, as_json: bool, detach: bool) -> int | 
     else:
         click.echo(summary(move))
         if move.homeless:
-            note(f"{number(move.homeless)} came from no queue that is there, and stay in {move.source}")
+            note(f"{plural(move.homeless, 'message')} without a queue to go back to: left in {move.source}")
     return None if move.status == "complete" else NOT_ALL_DONE

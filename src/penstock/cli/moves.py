@@ -57,14 +57,16 @@ def show(client: Client, move_id: str, as_json: bool) -> None:
 @talks_to_server
 def cancel(client: Client, move_id: str, as_json: bool) -> int | None:
     """End a move: what has moved stays moved."""
+    before = client.find_move(move_id)
     move = client.cancel_move(move_id)
+    ended = before.status != "in-progress" or move.status != "cancelled"
     if as_json:
         print_json(move_as_json(move))
-    elif move.status == "cancelled":
-        click.echo(summary(move))
-    else:
+    elif ended:
         note(f"the move had ended before: {summary(move)}")
-    return None if move.status == "cancelled" else NOT_ALL_DONE
+    else:
+        click.echo(summary(move))
+    return NOT_ALL_DONE if ended else None
 
 
 def move_as_json(move: Move) -> dict[str, object]:

@@ -170,6 +170,8 @@ def _given(
         given["redrive"] = {"max_receives": max_receives, "dead_letter_queue": dead_letter_queue}
     if backoff is not None:
         most_ms = max(backoff, _BACKOFF_MOST_MS) if backoff_most is None else backoff_most
+        if most_ms < backoff:
+            raise click.UsageError(f"--backoff-most cannot be shorter than --backoff, which is {duration(backoff)}")
         given["backoff"] = {"first_ms": backoff, "most_ms": most_ms}
     elif backoff_most is not None:
         raise click.UsageError("--backoff-most needs --backoff")

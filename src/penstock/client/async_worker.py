@@ -53,7 +53,7 @@ class AsyncWorker:
         plan = self._plan
         self._handlers = [self._task(self._handle_all) for _ in range(plan.concurrency)]
         others = [self._task(self._renew_all), self._task(self._watch_stop)]
-        log.info("working on %s with %d tasks", plan.queue, plan.concurrency)
+        log.info("working on %s, %d at a time", plan.queue, plan.concurrency)
         try:
             with LoopSignals(self.ask_to_stop, enabled=signals):
                 try:

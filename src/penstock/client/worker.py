@@ -60,7 +60,7 @@ class Worker:
         renewer = self._thread(self._renew_all)
         for thread in (*handlers, renewer):
             thread.start()
-        log.info("working on %s with %d threads", plan.queue, plan.concurrency)
+        log.info("working on %s, %d at a time", plan.queue, plan.concurrency)
         try:
             with StopSignals(self.ask_to_stop, enabled=signals):
                 try:

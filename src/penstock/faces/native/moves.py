@@ -92,7 +92,7 @@ class _Moves:
 
     def show(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
-        found = self._broker.work(lambda unit, _now: _found(unit, move_id, request, "get_status"), writes=False)
+        found = self._broker.work(lambda unit, _now: _found(unit, move_id, request, "get_status", "poll"), writes=False)
         return found.then(lambda move: json_response(200, shown(move)))
 
     def cancel(self, request: Request) -> Pending[Response]:
@@ -105,12 +105,13 @@ class _Moves:
         return self._broker.work(cancel).then(lambda move: json_response(200, shown(move)))
 
 
-def _found(unit: Unit, move_id: str, request: Request, action: str) -> Move:
+def _found(unit: Unit, move_id: str, request: Request, *actions: str) -> Move:
+    """The move, for a caller that may do one of these to its source."""
     move = unit.find_move(move_id)
     if move is None:
         raise MoveNotFound(move_id)
-    if not permits(request, action, move.source):
-        raise NotPermitted(needed_rule(action, move.source))
+    if not any(permits(request, action, move.source) for action in actions):
+        raise NotPermitted(needed_rule(actions[0], move.source))
     return move
 
 

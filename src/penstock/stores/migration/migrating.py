@@ -2,8 +2,8 @@
 
     mark both ──► messages and ledger, page by page ──► all the rest, at once ──► compare everything ──► lift the mark
 
-The mark on the source keeps servers from opening it, now and when all is copied; whoever has it open already is looked
-for once it is there. The mark on the target is lifted in the end.
+The mark on the source keeps servers from opening it, now and when all is copied, and the one on the target until that
+is whole. Once they are there, those who have one of the two open already are looked for.
 
 It may be killed at any point. Rows are copied in the order of their keys, so the last one that is there says where to
 go on. What has been copied is worth something only while its source is as it was: a fingerprint of the source stands in
@@ -59,8 +59,8 @@ def take_back(source_url: str) -> None:
 def migrate(source_url: str, target_url: str, watch: Watch) -> Summary:
     """Copy all that a store holds into an empty one, or finish doing so.
 
-    Raises InvalidSetting where the two are not a source and a target, or somebody uses the source, and nothing was
-    changed; MigrationFailed where the source has changed meanwhile, or the copy is not right: the next run then starts
+    Raises InvalidSetting where the two are not a source and a target, or somebody uses one of them, and nothing was
+    copied; MigrationFailed where the source has changed meanwhile, or the copy is not right: the next run then starts
     over. After every other error the next run goes on. A finished copy is compared again.
     """
     started_at = time.monotonic()
@@ -107,8 +107,22 @@ class _Migration:
         if self._source.dialect.is_used_elsewhere(self._source):
             raise InvalidSetting(
                 "a server or another program has the first store open: stop it before the store is copied; nothing was "
-                "changed"
+                "copied"
             )
+
+    def _refuse_company_at_target(self, found: Mark | None) -> None:
+        """The same for the target, which has its mark now: a server that goes on with it would know neither the keys
+        nor the ids of what is copied."""
+        if not self._target.dialect.is_used_elsewhere(self._target):
+            return
+        if found is None:
+            with self._writing() as engine:
+                mark.lift(engine)
+            self._begun = False
+        raise InvalidSetting(
+            "a server or another program has the second store open: stop it before anything is copied there; nothing "
+            "was copied"
+        )
 
     def _compare_again(self, earlier: Handover | None) -> dict[Table, int]:
         """The target is whole, and may be in use already: nothing is written to it."""
@@ -145,6 +159,7 @@ class _Migration:
         if self._before.of_nothing:
             raise InvalidSetting("there is nothing to copy: no queue, no message and no API key is in that store")
         self._take(found)
+        self._refuse_company_at_target(found)
         for table, rows in zip(LONG, (self._before.messages, self._before.ledger), strict=True):
             self._copy(table, rows)
         self._copy_short_tables()
