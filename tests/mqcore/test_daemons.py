@@ -64,8 +64,8 @@ def test_the_mover_alone_delivers_what_is_left_and_redelivers_what_is_due(start:
 
 def test_the_mover_wakes_when_something_arrives(start: Start, root: Path) -> None:
     """Far sooner than it looks without being told."""
-    start("mq-mover")
     mq = start("mq", "--mqcore-redelivery-s", "0.1")
+    start("mq-mover")
     with mq.talk() as talk:
         talk("PUT", "/q")
         times = []

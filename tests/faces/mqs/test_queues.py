@@ -218,7 +218,7 @@ def test_hostile_names_are_refused_and_are_no_queue(talk: Talk, name: str) -> No
     assert talk("GET", "/queues").json["total"] == 0
 
 
-@pytest.mark.parametrize("path", ["/queues/a/b", "/queues/", "/queue", "/", "/messages", "/messages/", "/messages/a/b"])
+@pytest.mark.parametrize("path", ["/queues/a/b", "/queues/", "/queue", "/messages", "/messages/", "/messages/a/b"])
 def test_unknown_routes_answer_404(talk: Talk, path: str) -> None:
     assert talk("GET", path).status == 404
 
