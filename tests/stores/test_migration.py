@@ -3,8 +3,6 @@ whatever happens on the way."""
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -425,6 +423,15 @@ def test_it_may_die_again_and_again(to, source, new_url, small_pages):
     assert contents(target) == contents(source)
 
 
+ROOT = Path(__file__).parents[2]
+TELLING = """
+import sys
+from penstock.stores.migration.migrating import migrate
+from tests.stores.test_migration import Quiet
+migrate(sys.argv[1], sys.argv[2], Quiet("copying messages", lambda: print("copying messages", flush=True)))
+"""
+
+
 @pytest.mark.parametrize("to", KINDS)
 def test_kill_9(to, new_url):
     first, second = new_url("sqlite"), new_url(to)
@@ -434,15 +441,17 @@ def test_kill_9(to, new_url):
         for _ in range(10):
             verbs.send(*(b"%d" % n + b"x" * 200 for n in range(2_500)))
         verbs.ack(*verbs.claim(1_000))
-    command = [sys.executable, "-m", "penstock", "migrate-store", first, second]
-    running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen([sys.executable, "-c", TELLING, first, second], stdout=subprocess.PIPE, cwd=ROOT)
     try:
+        # Until then, those who have the second store open are looked for, and we would be one of them.
+        assert running.stdout.readline() == b"copying messages\n"
         while not copied_so_far(second):
             assert running.poll() is None
             time.sleep(0.001)
     finally:
-        os.kill(running.pid, signal.SIGKILL)
-        running.wait()
+        running.kill()
+        running.communicate()
+    command = [sys.executable, "-m", "penstock", "migrate-store", first, second]
     assert 0 < copied_so_far(second) < 24_000
     with pytest.raises(MigrationUnfinished):
         open_store(second)

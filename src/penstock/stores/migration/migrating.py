@@ -110,15 +110,14 @@ class _Migration:
                 "copied"
             )
 
-    def _refuse_company_at_target(self, found: Mark | None) -> None:
+    def _refuse_company_at_target(self) -> None:
         """The same for the target, which has its mark now: a server that goes on with it would know neither the keys
-        nor the ids of what is copied."""
+        nor the ids of what is copied. Once it has had its mark, no server can have opened it."""
         if not self._target.dialect.is_used_elsewhere(self._target):
             return
-        if found is None:
-            with self._writing() as engine:
-                mark.lift(engine)
-            self._begun = False
+        with self._writing() as engine:
+            mark.lift(engine)
+        self._begun = False
         raise InvalidSetting(
             "a server or another program has the second store open: stop it before anything is copied there; nothing "
             "was copied"
@@ -159,7 +158,8 @@ class _Migration:
         if self._before.of_nothing:
             raise InvalidSetting("there is nothing to copy: no queue, no message and no API key is in that store")
         self._take(found)
-        self._refuse_company_at_target(found)
+        if found is None:
+            self._refuse_company_at_target()
         for table, rows in zip(LONG, (self._before.messages, self._before.ledger), strict=True):
             self._copy(table, rows)
         self._copy_short_tables()
