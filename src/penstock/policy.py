@@ -53,8 +53,13 @@ def backoff_ms(settings: Settings, receives: int) -> int:
         return 0
     if settings.redrive is not None and receives >= settings.redrive.max_receives:
         return 0  # it is not tried again, and whoever looks after dead letters should see it soon
+    return doubled_ms(backoff.first_ms, backoff.most_ms, receives)
+
+
+def doubled_ms(first_ms: int, most_ms: int, receives: int) -> int:
+    """Twice as long with every receive after the first, up to a limit."""
     # Shifted no further than where every limit is passed: a message may be received very often.
-    return min(backoff.most_ms, backoff.first_ms << min(receives - 1, 64))
+    return min(most_ms, first_ms << min(max(0, receives - 1), 64))
 
 
 def body_hash(body: bytes) -> bytes:

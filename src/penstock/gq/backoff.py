@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from penstock import policy
+
 log = logging.getLogger("penstock.gq")
 
 _FIRST_S = 0.05
@@ -16,8 +18,7 @@ _LONGEST_PAUSE_MS = 60_000
 def pause_ms(receives: int, deadline_at: int | None, now: int) -> int:
     """For a message on which a callback has raised, received so many times. With a deadline there is always another try
     before it."""
-    # Past twenty doublings it is the longest in any case.
-    pause = min(_LONGEST_PAUSE_MS, _FIRST_PAUSE_MS << min(20, max(0, receives - 1)))
+    pause = policy.doubled_ms(_FIRST_PAUSE_MS, _LONGEST_PAUSE_MS, receives)
     return pause if deadline_at is None else max(0, min(pause, (deadline_at - now) // 2))
 
 

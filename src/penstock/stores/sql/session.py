@@ -175,12 +175,12 @@ class Session:
         )
         seqs = [row[0] for row in due]
         if due and queue.settings.backoff is not None:
-            seqs = self._put_off(queue, due, now)
+            seqs = self._begin_backoff(queue, due, now)
         if seqs:
             self.make_ready(seqs)
         return len(due)
 
-    def _put_off(self, queue: Queue, due: Iterable[Row], now: int) -> list[int]:
+    def _begin_backoff(self, queue: Queue, due: Iterable[Row], now: int) -> list[int]:
         """Of messages whose time has run out, those that are ready; the backoff of the others begins where their claim
         has ended."""
         ready: list[int] = []
@@ -224,7 +224,7 @@ class Session:
         engine = self.engine
         self.look_everywhere()
         engine.run(
-            f"UPDATE message SET ready_at = ?, claim = -abs(claim) WHERE {engine.among('seq')}",
+            f"UPDATE message SET ready_at = ?, claim = {PUT_OFF} WHERE {engine.among('seq')}",
             (until, engine.listed(seqs)),
         )
 
