@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.errors import StoreUnavailable
+from penstock.model import Backoff
 from penstock.pending import Pending
 from penstock.stores import Unit
 from tests.broker.conftest import STORES, Bench, bodies, result, results
@@ -122,15 +123,18 @@ async def test_while_it_hangs_nothing_is_gathered(
     assert [word.partition(" for ")[0] for word in said] == ["the store has not answered", "the store answers again"]
 
 
-async def test_what_was_claimed_too_late_is_released(bench: Bench, hanging: Hanging) -> None:
-    await bench.fill(b"1", b"2")
+@pytest.mark.parametrize("backoff", [None, Backoff(3_600_000, 3_600_000)])
+async def test_what_was_claimed_too_late_is_released(bench: Bench, hanging: Hanging, backoff: Backoff | None) -> None:
+    """At once, whatever the queue's backoff says: nobody has tried to work on it."""
+    await bench.create("late", backoff=backoff)
+    await bench.fill(b"1", b"2", to="late")
     hanging.hang()
-    late = told(bench.broker.claim("q", 2, 600_000))
+    late = told(bench.broker.claim("late", 2, 600_000))
     await time_passes(bench, hanging)
     assert [type(error) for error in late] == [StoreUnavailable]
     hanging.go_on()
     await back(bench)
-    assert bodies(await result(bench.broker.claim("q", 2, wait_ms=60_000))) == [b"1", b"2"]
+    assert bodies(await result(bench.broker.claim("late", 2, wait_ms=60_000))) == [b"1", b"2"]
 
 
 async def test_a_claim_that_waits_already_goes_on_waiting(bench: Bench, hanging: Hanging) -> None:

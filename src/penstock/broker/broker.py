@@ -209,7 +209,7 @@ class Broker:
             for message in operation.result
         ]
         if receipts and Feature.RECEIPTS in self._store.features:
-            self.work(lambda unit, now: unit.release(receipts, now), patient=True)
+            self.work(lambda unit, now: unit.release(receipts, now, delay_ms=0), patient=True)
 
     def _add_waiting_claims(self, operations: list[Operation]) -> None:
         """A message never serves more than one claim, so as many may try as there are messages."""
