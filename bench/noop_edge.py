@@ -10,8 +10,8 @@ import uvloop
 
 from penstock.broker import Broker
 from penstock.clock import system_clock
+from penstock.edge.http import Request, Response
 from penstock.edge.listener import Listener
-from penstock.edge.message import Request, Response
 from penstock.edge.router import Route, Router
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes

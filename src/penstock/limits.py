@@ -1,6 +1,12 @@
-"""Every limit of the core, in one place. Times are milliseconds, sizes are bytes."""
+"""Every limit of the core, in one place. Times are milliseconds, sizes are bytes.
+
+What a caller may ask for is the same everywhere and stands here as constants. How much is done at once, and how long
+things are remembered, is a value: `Limits`, passed to a store when it is opened.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 INT32_MAX = 2**31 - 1
 
@@ -76,3 +82,50 @@ MOVE_KEPT_MS = 24 * 60 * 60 * 1000
 
 # Long polls that may wait at once.
 WAITERS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much a store and its broker do at once, and how long they remember. A store is opened with one of these."""
+
+    # The bodies that one claim, peek or page of the ledger hands out: it stops early rather than fill the memory.
+    claim_bytes: int = CLAIM_BYTES
+    # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
+    # size, so that no request waits for a whole queue.
+    step_rows: int = STEP_ROWS
+    # Messages that the claims of one unit may take together.
+    claim_rows: int = CLAIM_ROWS
+    # How often one claim goes back for more when what it found was expired or dead.
+    claim_rounds: int = CLAIM_ROUNDS
+    # Ready messages among which a consumer looks for its share.
+    share_rows: int = SHARE_ROWS
+    # Messages whose delay or claim has run out and that one claim makes ready again.
+    promote_rows: int = PROMOTE_ROWS
+    # Operations that one unit of durability serves.
+    unit_operations: int = UNIT_OPERATIONS
+    # Rows of the ledger that one unit counts for an export.
+    export_count_rows: int = EXPORT_COUNT_ROWS
+    # How far a row of the ledger may be out of order by time: as long as a unit may last.
+    ledger_disorder_ms: int = LEDGER_DISORDER_MS
+    # Counts are exact up to here; past it they are estimates.
+    count_rows: int = COUNT_ROWS
+    # The same in a list of queues, for each of them; and how many queues one unit counts at most.
+    listed_count_rows: int = LISTED_COUNT_ROWS
+    listed_counts: int = LISTED_COUNTS
+    # Queues that one sweep visits, and dead consumers that one unit clears away.
+    sweep_queues: int = SWEEP_QUEUES
+    reap_consumers: int = REAP_CONSUMERS
+    # API keys of a store, revoked ones included.
+    keys: int = KEYS
+    # The bodies that one step of a move looks into, and the messages that one with a pace looks at.
+    move_bytes: int = MOVE_BYTES
+    move_page_rows: int = MOVE_PAGE_ROWS
+    # How long the outcome of a move can be asked for.
+    move_kept_ms: int = MOVE_KEPT_MS
+    # How long the end of a shipment can be asked for, and how long a settled one that was kept stays readable.
+    shipment_remembered_ms: int = SHIPMENT_REMEMBERED_MS
+    shipment_kept_ms: int = SHIPMENT_KEPT_MS
+    # How long a send with an idempotency key is known again.
+    idempotency_ms: int = IDEMPOTENCY_MS
+    # Long polls that may wait at once.
+    waiters: int = WAITERS

@@ -19,7 +19,7 @@ from penstock.cli import main
 from penstock.cli import migrate as command
 from penstock.model import Draft, Key, Settings
 from penstock.stores import open_store
-from penstock.stores.migration import migrating
+from penstock.stores.transfer import transfer
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -44,7 +44,7 @@ def target(tmp_path: Path) -> str:
 def half(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A target that was left when all was copied and nothing compared."""
     with monkeypatch.context() as patched:
-        patched.setattr(migrating, "digest", lambda *_: 1 / 0)
+        patched.setattr(transfer, "digest", lambda *_: 1 / 0)
         assert isinstance(migrate(source, target).exception, ZeroDivisionError)
     return target
 
@@ -167,7 +167,7 @@ def test_a_refusal_is_one_line_and_a_code(case: str, source: str, tmp_path: Path
 
 
 def test_a_source_that_changes_is_code_4(source, target, monkeypatch):
-    fingerprint: Callable[..., object] = migrating.fingerprint
+    fingerprint: Callable[..., object] = transfer.fingerprint
     looks = []
 
     def look(side):
@@ -177,7 +177,7 @@ def test_a_source_that_changes_is_code_4(source, target, monkeypatch):
                 unit.claim("jobs", 1, 5, None)
         return fingerprint(side)
 
-    monkeypatch.setattr(migrating, "fingerprint", look)
+    monkeypatch.setattr(transfer, "fingerprint", look)
     result = migrate(source, target)
     assert (result.exit_code, result.stdout) == (4, "")
     assert "penstock: the source has changed: stop every server and every program that uses one of" in result.stderr

@@ -185,7 +185,7 @@ def test_every_part_of_the_client_is_documented() -> None:
 
 
 def test_every_table_index_and_column_is_in_the_layout() -> None:
-    text = text_of(DOCS / "layout.md")
+    text = text_of(DOCS / "tables.md")
     dropped = re.findall(r"^DROP INDEX (\w+)", "".join(migrations.scripts("sqlite")), re.MULTILINE)
     for script in migrations.scripts("sqlite"):
         names = re.findall(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", script, re.MULTILINE)

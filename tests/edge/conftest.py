@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pytest
 import uvloop
 
+from penstock.edge.http import Request, Response
 from penstock.edge.listener import Listener
-from penstock.edge.message import Request, Response
 from penstock.edge.router import BodyRule, Errors, Guard, Route, Router
 from penstock.edge.timeouts import EdgeLimits, Timeouts
 from penstock.pending import Pending

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock.edge.budget import BodyBudget
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 from penstock.edge.router import BodyRule, Route
 from penstock.edge.timeouts import EdgeLimits, Timeouts
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from penstock.edge.connection import Connection
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 from penstock.edge.timeouts import EdgeLimits
 
 

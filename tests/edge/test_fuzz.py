@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.edge.connection import Connection
 from penstock.edge.encoding import CONTINUE
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route, Router
 from penstock.edge.sweep import Sweep
 from penstock.edge.timeouts import EdgeLimits, Timeouts

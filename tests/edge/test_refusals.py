@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 from penstock.edge.router import BodyRule, Errors, Route
 from penstock.edge.timeouts import EdgeLimits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 from penstock.edge.router import Errors, Route
 from penstock.pending import Pending
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Errors, Route, Router
 
 

@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from penstock.edge.encoding import encode, set_date
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 from penstock.edge.timeouts import Timeouts
 
 LONG = 60.0

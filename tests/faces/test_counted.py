@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from penstock import limits
-from penstock.edge.message import Request
+from penstock.edge.http import Request
 from penstock.errors import CallerError, InvalidRequest, TooLarge
 from penstock.faces.counted import beginning, items_of
 from penstock.faces.emodb import bodies

@@ -15,7 +15,7 @@ PROGRAM = """
 import os, sys
 from penstock.gq import Client
 from penstock.stores import open_store
-from penstock.stores.migration.migrating import migrate
+from penstock.stores.transfer.transfer import migrate
 
 url = sys.argv[1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import keys
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.faces.guard import Guard, presented_secret
 from penstock.faces.permission import PUBLIC, Permission, Refusal, Scope, permits

@@ -130,7 +130,7 @@ def test_a_request_that_fails_inside_the_server_is_logged_without_its_content(
 
 
 def test_a_request_and_a_response_show_neither_headers_nor_body() -> None:
-    from penstock.edge.message import Request, Response
+    from penstock.edge.http import Request, Response
 
     asked = Request("POST", "/q", headers={b"authorization": HEADER.encode()}, body=BODY.encode())
     answered = Response(200, BODY.encode(), ((b"X", HEADER.encode()),))

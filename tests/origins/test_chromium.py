@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
 from penstock.faces.guard import Guard
 from tests.chromium import Chromium, Page

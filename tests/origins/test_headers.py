@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.edge.message import Request
+from penstock.edge.http import Request
 from penstock.errors import InvalidSetting
 from penstock.faces.origin import FOREIGN_PAGE, UNTOLD_PAGE, Origins
 from penstock.hosts import HostNames, needs_no_dns, split

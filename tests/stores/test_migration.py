@@ -38,10 +38,10 @@ from penstock.model import (
     Selection,
 )
 from penstock.stores import Store, open_store
-from penstock.stores.migration import checking, mark, tables
-from penstock.stores.migration.migrating import migrate, take_back
-from penstock.stores.migration.side import open_side
-from penstock.stores.migration.sqlite import SqliteDialect
+from penstock.stores.transfer import checking, mark, tables
+from penstock.stores.transfer.side import open_side
+from penstock.stores.transfer.sqlite import SqliteDialect
+from penstock.stores.transfer.transfer import migrate, take_back
 from tests.databases import PASSWORD
 from tests.stores.conftest import Verbs, check_conservation
 
@@ -426,7 +426,7 @@ def test_it_may_die_again_and_again(to, source, new_url, small_pages):
 ROOT = Path(__file__).parents[2]
 TELLING = """
 import sys
-from penstock.stores.migration.migrating import migrate
+from penstock.stores.transfer.transfer import migrate
 from tests.stores.test_migration import Quiet
 migrate(sys.argv[1], sys.argv[2], Quiet("copying messages", lambda: print("copying messages", flush=True)))
 """

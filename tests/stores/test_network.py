@@ -19,11 +19,11 @@ from penstock.clock import system_clock
 from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
 from penstock.model import Dedup, Draft, LedgerRow, Receipt, Settings
 from penstock.stores import Store, Unit
-from penstock.stores.migration.mariadb import MariaDialect
-from penstock.stores.migration.postgresql import PostgresDialect
-from penstock.stores.migration.side import Counters
 from penstock.stores.sql import mariadb, network, postgresql
 from penstock.stores.sql.mariadb import MariaEngine
+from penstock.stores.transfer.mariadb import MariaDialect
+from penstock.stores.transfer.postgresql import PostgresDialect
+from penstock.stores.transfer.side import Counters
 from tests.broker.conftest import result
 from tests.databases import mariadb_connection
 from tests.faults.crowd import opened, peek_all, wait_until

@@ -13,8 +13,8 @@ from typing import Final
 
 from penstock.edge.encoding import CLOSE, CONTINUE, encode
 from penstock.edge.feeding import Feeder
+from penstock.edge.http import Handler, Request, Response
 from penstock.edge.judging import BODY, DONE, HEAD, IDLE
-from penstock.edge.message import Handler, Request, Response
 from penstock.edge.router import Router
 from penstock.edge.sweep import NEVER, Sweep
 from penstock.pending import Pending

@@ -10,7 +10,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final
 
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 
 # The `Connection` line of an answer. Compared by identity on the hot path.
 KEEP: Final = b""

@@ -18,7 +18,7 @@ from penstock.edge.framing import (
     origin_form,
     persistence,
 )
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response
 from penstock.edge.router import Guard, Route, Router, Target
 from penstock.edge.sweep import Sweep
 

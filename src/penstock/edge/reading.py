@@ -7,8 +7,8 @@ looked at twice. It never writes to a client and never calls a handler.
 from __future__ import annotations
 
 from penstock.edge.framing import RefusedError
+from penstock.edge.http import Request
 from penstock.edge.judging import BODY, DONE, HEAD, Judge, StopParsingError
-from penstock.edge.message import Request
 
 
 class Reader(Judge):

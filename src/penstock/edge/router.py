@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import unquote_to_bytes
 
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response
 
 _JSON: Final = (b"Content-Type", b"application/json")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response
 from penstock.errors import (
     CallerError,
     FeatureMissing,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
 from penstock.errors import NotPermitted
 from penstock.faces.answers import json_response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.edge.message import Request
+from penstock.edge.http import Request
 from penstock.errors import UnsupportedMediaType
 
 # A message may call itself HTML or a script, and whoever sent it may not be the one who looks at it. In a browser it is

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.edge.message import Request
+from penstock.edge.http import Request
 from penstock.hosts import HostNames, is_own, needs_no_dns, split
 
 FOREIGN_PAGE: Final = "a web page of another origin may not use a server without API keys"

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.errors import NotPermitted
 from penstock.faces.answers import json_response
 from penstock.keys import needed_rule

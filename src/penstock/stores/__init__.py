@@ -8,12 +8,12 @@ from random import SystemRandom
 from penstock.errors import InvalidSetting
 from penstock.extras import how_to_get
 from penstock.stores.memory import MemoryStore
-from penstock.stores.migration.handover import refuse_handed_over
-from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
 from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql.network import Database, NetworkStore
 from penstock.stores.sql.sqlite import open_sqlite
+from penstock.stores.transfer.handover import refuse_handed_over
+from penstock.stores.transfer.mark import refuse_unfinished
 
 __all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_store", "store_exists"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock import limits, names
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.errors import InvalidRequest, MoveNotFound, QueueNotFound
 from penstock.faces.answers import json_response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import QueueNotFound
 from penstock.faces.answers import JSON

@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from penstock import limits, names
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.errors import (
     CallerError,
     InvalidRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 from penstock.errors import TryAgain
 from penstock.faces.answers import error_response, json_response
 

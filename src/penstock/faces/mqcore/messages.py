@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from penstock import limits
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, QueueNotFound
 from penstock.faces.answers import error_response, header_value

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock import names
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, PenstockError, QueueExists, QueueNotFound
 from penstock.faces.mqcore.answers import failure

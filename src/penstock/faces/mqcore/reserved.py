@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from urllib.parse import unquote
 
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response
 from penstock.edge.router import Errors
 from penstock.faces.answers import json_response
 from penstock.pending import Pending

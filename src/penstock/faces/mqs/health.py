@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.errors import StoreFull
 from penstock.faces.mqs.trace import traced

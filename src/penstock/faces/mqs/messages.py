@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from penstock import ids, limits
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, NotPermitted, PenstockError, QueueNotFound, TooLarge
 from penstock.faces.answers import error_response, header_value, json_response, rfc3339

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from penstock import limits, names
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, QueueExists, QueueNotFound
 from penstock.faces.answers import error_response, json_response

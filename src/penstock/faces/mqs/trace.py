@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response
 from penstock.pending import Pending
 
 HEADER = b"X-TRACE-ID"

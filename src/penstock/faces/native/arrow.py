@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.errors import FeatureMissing, InvalidRequest, TooLarge
 from penstock.extras import how_to_get
 from penstock.faces.media import media_type, prefers

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from penstock import limits
-from penstock.edge.message import Request
+from penstock.edge.http import Request
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
 from penstock.faces.counted import beginning, items_of

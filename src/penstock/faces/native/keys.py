@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from penstock import keys
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.faces.answers import json_response
 from penstock.faces.media import wants_json

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from penstock import limits
 from penstock.broker import Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import json_response

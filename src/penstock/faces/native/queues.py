@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from penstock import limits, names
 from penstock.broker import AGAIN, Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import QueueNotFound
 from penstock.faces.answers import json_response

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from penstock import names
-from penstock.edge.message import Request
+from penstock.edge.http import Request
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import answered_by, error_response
 from penstock.faces.numbers import is_number

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from penstock import limits
 from penstock.broker import AGAIN, Broker
-from penstock.edge.message import Request, Response
+from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import ShipmentNotFound
 from penstock.faces.answers import json_response

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock import __version__
-from penstock.edge.message import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response
 from penstock.edge.router import Route
 from penstock.faces.answers import json_response
 from penstock.faces.media import prefers

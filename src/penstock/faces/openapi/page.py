@@ -6,7 +6,7 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 
-from penstock.edge.message import Response
+from penstock.edge.http import Response
 
 
 def page_response() -> Response:

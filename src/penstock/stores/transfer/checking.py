@@ -8,10 +8,10 @@ from hashlib import sha256
 
 import msgspec
 
-from penstock.stores.migration.side import Counters, Side
-from penstock.stores.migration.tables import LEDGER, MESSAGE, SHORT, Table, pages
 from penstock.stores.sql import migrations
 from penstock.stores.sql.engine import Row
+from penstock.stores.transfer.side import Counters, Side
+from penstock.stores.transfer.tables import LEDGER, MESSAGE, SHORT, Table, pages
 
 # What a database adds up in one statement.
 _SPAN_ROWS = 100_000

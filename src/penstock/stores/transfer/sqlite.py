@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from penstock.stores.migration.side import Counters, Side
 from penstock.stores.sql.apsw_engine import ApswEngine
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.sqlite import SqliteStore
+from penstock.stores.transfer.side import Counters, Side
 
 
 class SqliteDialect:

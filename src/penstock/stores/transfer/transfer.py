@@ -21,13 +21,13 @@ from typing import Protocol
 
 from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, MigrationFailed, PenstockError
-from penstock.stores.migration import handover, mark
-from penstock.stores.migration.checking import count, digest, fingerprint
-from penstock.stores.migration.handover import Handover
-from penstock.stores.migration.mark import SPOILT, Mark
-from penstock.stores.migration.side import Side, open_side
-from penstock.stores.migration.tables import ALL, LONG, SHORT, TALLY, Table, pages
 from penstock.stores.sql.engine import Engine, Row
+from penstock.stores.transfer import handover, mark
+from penstock.stores.transfer.checking import count, digest, fingerprint
+from penstock.stores.transfer.handover import Handover
+from penstock.stores.transfer.mark import SPOILT, Mark
+from penstock.stores.transfer.side import Side, open_side
+from penstock.stores.transfer.tables import ALL, LONG, SHORT, TALLY, Table, pages
 
 
 class Watch(Protocol):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from penstock.stores.migration.side import Side
 from penstock.stores.sql.engine import Engine, Row
+from penstock.stores.transfer.side import Side
 
 # A page, which is read at once and written in one transaction.
 PAGE_ROWS = 5_000

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import cast
 
 from penstock.errors import StoreHandedOver
-from penstock.stores.migration.mark import without_password
 from penstock.stores.protocol import Store
 from penstock.stores.sql.engine import Engine
 from penstock.stores.sql.unit import SqlUnit
+from penstock.stores.transfer.mark import without_password
 
 _TABLE = "handover"
 _COLUMNS = "target, run, fingerprint, finished_at"

@@ -11,9 +11,9 @@ from typing import Any, Protocol, cast
 
 from penstock.errors import InvalidSetting
 from penstock.stores import Store, open_store
-from penstock.stores.migration.mark import refuse_unfinished
 from penstock.stores.sql.engine import Engine, Row
 from penstock.stores.sql.unit import SqlUnit
+from penstock.stores.transfer.mark import refuse_unfinished
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,15 @@ def _dialect(scheme: str) -> Dialect:
     # Their drivers take time to import, and whoever does not use them need not have them.
     match scheme:
         case "sqlite":
-            from penstock.stores.migration.sqlite import SqliteDialect
+            from penstock.stores.transfer.sqlite import SqliteDialect
 
             return SqliteDialect()
         case "postgresql" | "postgres":
-            from penstock.stores.migration.postgresql import PostgresDialect
+            from penstock.stores.transfer.postgresql import PostgresDialect
 
             return PostgresDialect()
         case "mariadb" | "mysql":
-            from penstock.stores.migration.mariadb import MariaDialect
+            from penstock.stores.transfer.mariadb import MariaDialect
 
             return MariaDialect()
     raise InvalidSetting(

@@ -7,9 +7,9 @@ from typing import cast
 
 import psycopg
 
-from penstock.stores.migration.side import Counters, Side
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.postgresql import PostgresEngine, translated
+from penstock.stores.transfer.side import Counters, Side
 
 # The columns that the database fills itself, and that nobody else counts.
 _NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id"}

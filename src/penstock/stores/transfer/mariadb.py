@@ -8,9 +8,9 @@ from typing import cast
 
 import pymysql
 
-from penstock.stores.migration.side import Counters, Side
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.mariadb import MariaEngine, translated
+from penstock.stores.transfer.side import Counters, Side
 
 _NEXT = re.compile(r"\bAUTO_INCREMENT=(\d+)")
 
