@@ -54,11 +54,11 @@ def test_any_value_is_a_value(value: object) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_then_transforms_a_value(late: bool) -> None:
+def test_map_transforms_a_value(late: bool) -> None:
     pending: Pending[int] = Pending()
     if late:
         pending.resolve(2)
-    told = Told(pending.then(lambda value: value + 1).then(str))
+    told = Told(pending.map(lambda value: value + 1).map(str))
     if not late:
         pending.resolve(2)
     assert told.values == ["3"]
@@ -69,7 +69,7 @@ def test_an_error_passes_by_transforms_until_somebody_recovers(late: bool) -> No
     pending: Pending[int] = Pending()
     if late:
         pending.reject(ValueError("lost"))
-    told = Told(pending.then(pytest.fail).then(pytest.fail, str).then(str.upper))
+    told = Told(pending.map(pytest.fail).map(pytest.fail, str).map(str.upper))
     if not late:
         pending.reject(ValueError("lost"))
     assert (told.values, told.errors) == (["LOST"], [])
@@ -77,7 +77,7 @@ def test_an_error_passes_by_transforms_until_somebody_recovers(late: bool) -> No
 
 def test_recover_is_not_asked_about_a_value() -> None:
     pending: Pending[int] = Pending()
-    told = Told(pending.then(lambda value: value, pytest.fail))
+    told = Told(pending.map(lambda value: value, pytest.fail))
     pending.resolve(1)
     assert told.values == [1]
 
@@ -89,7 +89,7 @@ def test_what_a_transform_or_a_recovery_raises_is_passed_on() -> None:
         raise raised
 
     pending, rejected = Pending(), Pending()
-    told = Told(pending.then(fail)), Told(rejected.then(int, fail))
+    told = Told(pending.map(fail)), Told(rejected.map(int, fail))
     pending.resolve(1)
     rejected.reject(ValueError())
     assert [listener.errors for listener in told] == [[raised], [raised]]
@@ -112,13 +112,13 @@ def test_a_chain_is_the_same_whenever_it_is_resolved(steps: list[str], good: boo
         if number == resolved_after:
             resolve()
         if step == "raise":
-            following = following.then(lambda _value, number=number: _raise(number))
+            following = following.map(lambda _value, number=number: _raise(number))
             expected = str(number) if isinstance(expected, int) else expected
         elif step == "recover":
-            following = following.then(lambda value: value, lambda error: int(str(error)) + 100)
+            following = following.map(lambda value: value, lambda error: int(str(error)) + 100)
             expected = int(expected) + 100 if isinstance(expected, str) else expected
         else:
-            following = following.then(lambda value: value + 1)
+            following = following.map(lambda value: value + 1)
             expected = expected + 1 if isinstance(expected, int) else expected
     told = Told(following)
     if not 0 < resolved_after <= len(steps):
@@ -144,14 +144,14 @@ def test_cancel_asks_whoever_can_call_the_work_off(possible: bool) -> None:
     pending: Pending[int] = Pending()
     pending.on_cancel = lambda: possible
     assert pending.cancel() is possible
-    assert pending.then(str).then(str).cancel() is possible
+    assert pending.map(str).map(str).cancel() is possible
 
 
 def test_what_is_done_cannot_be_called_off() -> None:
     resolved, rejected = Pending(), Pending()
     for pending in (resolved, rejected):
         pending.on_cancel = pytest.fail
-    following = resolved.then(str), rejected.then(str)
+    following = resolved.map(str), rejected.map(str)
     resolved.resolve(1)
     rejected.reject(ValueError())
     assert not any(pending.cancel() for pending in (resolved, rejected, *following))
@@ -159,7 +159,7 @@ def test_what_is_done_cannot_be_called_off() -> None:
 
 def test_on_cancel_may_be_set_after_somebody_follows() -> None:
     pending: Pending[int] = Pending()
-    following = pending.then(str)
+    following = pending.map(str)
     pending.on_cancel = lambda: True
     assert following.cancel() is True
 
@@ -201,7 +201,7 @@ def test_what_is_done_leaves_nothing_for_the_garbage_collector(good: bool, late:
         pending.on_cancel = lambda kept=pending: kept is None
         if late:
             pending.resolve(value) if good else pending.reject(ValueError())
-        connection = Connection(pending.then(lambda value: value).then(str, str))
+        connection = Connection(pending.map(lambda value: value).map(str, str))
         if not late:
             pending.resolve(value) if good else pending.reject(ValueError())
         watched = [weakref.ref(connection.marker), weakref.ref(connection), weakref.ref(value)]
@@ -215,7 +215,7 @@ def test_an_error_that_is_only_passed_on_leaves_nothing_for_the_garbage_collecto
         marker = Marker()
         pending: Pending[object] = Pending()
         told: list[object] = []
-        following = pending.then(lambda _value, kept=marker: kept).then(str)
+        following = pending.map(lambda _value, kept=marker: kept).map(str)
         following.listen(pytest.fail, lambda error: told.append(type(error)))
         pending.reject(ValueError())
         watched = [weakref.ref(thing) for thing in (marker,)]

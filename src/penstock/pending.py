@@ -1,21 +1,20 @@
 """A result that is still to come, without the price of an `asyncio.Future`.
 
 A hot request costs about twenty microseconds in all, and a future with one callback takes three of
-them: it goes through the event loop once more before anybody is told. A `Pending` calls its one
-listener at once, in the stack of whoever resolves it. It knows no event loop, and it never blocks.
+them: its callbacks run in a later turn of the event loop. A `Pending` calls its one listener at once,
+inside the call that resolves it. It knows no event loop, and it never blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-
-# What `then` has added: for a value, and for an error.
+# What `map` has added: for a value, and for an error.
 _Step = tuple[Callable[[Any], Any], Callable[[Exception], Any] | None]
 
 
@@ -29,14 +28,15 @@ _UNSET = _Unset()
 class Pending(Generic[T]):
     """Resolved or rejected once; listened to by one.
 
-    `on_cancel` is set by whoever can still call the work off. It returns True when nothing has been
-    done and nothing will be: then the listener is never called.
+    `on_cancel` is set by the party that can still call the work off. It returns True when nothing has
+    been done and nothing will be: then the listener is never called.
     """
 
     __slots__ = ("_error", "_on_error", "_on_value", "_steps", "_value", "on_cancel")
 
     def __init__(self) -> None:
-        self._value: T | _Unset = _UNSET
+        # A value of type T, or _UNSET.
+        self._value: Any = _UNSET
         self._error: Exception | None = None
         self._steps: tuple[_Step, ...] = ()
         self._on_value: Callable[[T], object] | None = None
@@ -80,34 +80,34 @@ class Pending(Generic[T]):
             listener(error)
 
     def _let_go(self) -> None:
-        # Those who wait and those they wait for know each other. Left alone, every request would be a
-        # cycle for the garbage collector.
+        # A pending result and its listener refer to each other. Left alone, every request would be a cycle
+        # for the garbage collector.
         self._on_value = self._on_error = self.on_cancel = None
 
     def listen(self, on_value: Callable[[T], object], on_error: Callable[[Exception], object]) -> None:
         """Call one of the two, at once if the result is already there."""
         if self._value is not _UNSET:
-            on_value(cast(T, self._value))
+            on_value(self._value)
         elif self._error is not None:
             on_error(self._error)
         else:
             self._on_value = on_value
             self._on_error = on_error
 
-    def then(self, transform: Callable[[T], R], recover: Callable[[Exception], R] | None = None) -> Pending[R]:
+    def map(self, transform: Callable[[T], R], recover: Callable[[Exception], R] | None = None) -> Pending[R]:
         """The result of `transform`, or of `recover` for an error; what they raise is passed on.
 
-        As there is one listener only, this is the same object, with one more step before its listener is called: use
-        the one that is returned.
+        As there is only one listener, a result that is still to come is changed in place: the same object
+        is returned, with one more step before its listener is called. Use the one that is returned.
         """
-        following = cast(Pending[R], self)
         step = (transform, recover)
         if self._value is _UNSET and self._error is None:
             self._steps = (*self._steps, step) if self._steps else (step,)
-            return following
-        following = Pending()
+            # Not a cast: that would subscript `Pending` again in every call.
+            return self  # type: ignore[return-value]
+        following: Pending[Any] = Pending()
         following._steps = (step,)
-        self.listen(cast(Callable[[T], object], following.resolve), following.reject)
+        self.listen(following.resolve, following.reject)
         return following
 
     def cancel(self) -> bool:

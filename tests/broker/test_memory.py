@@ -28,7 +28,7 @@ class Caller:
     """Holds its result until it is told, as a connection does."""
 
     def __init__(self, pending: Pending) -> None:
-        self.pending = pending.then(len)
+        self.pending = pending.map(len)
         self.pending.listen(self.told, self.told)
 
     def told(self, _result: object) -> None:

@@ -348,7 +348,7 @@ async def test_a_cancelled_claim_takes_no_message_and_is_never_told(bench: Bench
 
 async def test_a_claim_can_be_cancelled_through_what_follows_from_it(bench: Bench) -> None:
     told: list[object] = []
-    following = bench.broker.claim("q", 1, None, 20_000).then(len).then(str)
+    following = bench.broker.claim("q", 1, None, 20_000).map(len).map(str)
     following.listen(told.append, told.append)
     await bench.turn()
     assert following.cancel() is True

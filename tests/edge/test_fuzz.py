@@ -69,7 +69,7 @@ class Served:
 
     def later(self, request: Request) -> Pending[Response]:
         self.pending.append(Pending())
-        return self.pending[-1].then(lambda _: self.now(request))
+        return self.pending[-1].map(lambda _: self.now(request))
 
     def turn(self) -> None:
         self.loop.call_soon(self.loop.stop)

@@ -150,12 +150,12 @@ class Broker:
         """Fails while the store cannot be used. One proof a second that it can be written to is enough: between them, a
         look will do."""
         if self._loop.time() < self._prove_at:
-            return self.work(lambda unit, _now: unit.list_queues(0, 1), writes=False).then(lambda _page: None)
+            return self.work(lambda unit, _now: unit.list_queues(0, 1), writes=False).map(lambda _page: None)
 
         def proved(_none: None) -> None:
             self._prove_at = self._loop.time() + _PROVE_S
 
-        return self.work(lambda unit, _now: unit.prove_writable()).then(proved)
+        return self.work(lambda unit, _now: unit.prove_writable()).map(proved)
 
     def in_steps(self, step: Callable[[Unit, int], int], patient: bool = False) -> Pending[int]:
         """Run a function inside one unit after the other until it has found nothing left to do; the sum of the rest."""

@@ -59,7 +59,7 @@ class Moves:
             self._carry_on(move.id)
             return move
 
-        return self._broker.work(start).then(started)
+        return self._broker.work(start).map(started)
 
     def resume(self) -> None:
         """Go on with what an earlier process, or one that has died, has left unfinished."""

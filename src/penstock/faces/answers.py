@@ -85,7 +85,7 @@ def answered_by(
                 answer = handler(request)
             except PenstockError as error:
                 return failure(error)
-            return answer.then(_unchanged, failure) if isinstance(answer, Pending) else answer
+            return answer.map(_unchanged, failure) if isinstance(answer, Pending) else answer
 
         return handle
 

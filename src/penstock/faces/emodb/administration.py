@@ -50,20 +50,20 @@ class _Administration:
     def size(self, request: Request) -> Pending[Response]:
         """The tally is exact at any depth, so a limit changes nothing but what is checked."""
         number(request, "limit", 1, 1, _LARGEST)
-        return self._counted(request).then(lambda count: json_response(200, count.total), _zero)
+        return self._counted(request).map(lambda count: json_response(200, count.total), _zero)
 
     def claim_count(self, request: Request) -> Pending[Response]:
-        return self._counted(request).then(lambda count: json_response(200, count.claimed), _zero)
+        return self._counted(request).map(lambda count: json_response(200, count.claimed), _zero)
 
     def _counted(self, request: Request) -> Pending[Count]:
         queue = self._service.queue(request.params[0])
         return self._broker.work(lambda unit, now: unit.count(queue, now, limits.COUNT_ROWS), writes=False)
 
     def purge(self, request: Request) -> Pending[Response]:
-        return self._broker.purge(self._service.queue(request.params[0])).then(success, _nothing_to_do)
+        return self._broker.purge(self._service.queue(request.params[0])).map(success, _nothing_to_do)
 
     def release_all(self, request: Request) -> Pending[Response]:
-        return self._broker.release_all(self._service.queue(request.params[0])).then(success, _nothing_to_do)
+        return self._broker.release_all(self._service.queue(request.params[0])).map(success, _nothing_to_do)
 
     def move(self, request: Request) -> Response | Pending[Response]:
         """Whoever may take from one queue and put into the other may move."""
@@ -76,7 +76,7 @@ class _Administration:
         if not (permits(request, "poll", source) and permits(request, "post", target)):
             return NOT_AUTHORIZED
         started = self._broker.move(source, target, self._service.settings, claimed=True)
-        return started.then(lambda move: json_response(200, {"id": move.id}))
+        return started.map(lambda move: json_response(200, {"id": move.id}))
 
     def move_status(self, request: Request) -> Pending[Response]:
         [reference] = request.params
@@ -92,7 +92,7 @@ class _Administration:
             source, target = move.source.removeprefix(space), move.target.removeprefix(space)
             return json_response(200, {"from": source, "to": target, "status": _STATUSES[move.status]})
 
-        return self._broker.work(lambda unit, _now: unit.find_move(reference), writes=False).then(status)
+        return self._broker.work(lambda unit, _now: unit.find_move(reference), writes=False).map(status)
 
 
 def _zero(error: Exception) -> Response:

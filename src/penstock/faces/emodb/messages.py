@@ -59,12 +59,12 @@ class _Messages:
     def send(self, request: Request) -> Pending[Response]:
         queue = self._service.queue(request.params[0])
         wants_json(request)
-        return self._send(queue, [bodies.read_message(request.body)]).then(success)
+        return self._send(queue, [bodies.read_message(request.body)]).map(success)
 
     def send_batch(self, request: Request) -> Response | Pending[Response]:
         queue = self._service.queue(request.params[0])
         wants_json(request)
-        return self._send(queue, bodies.read_messages(request.body)).then(success)
+        return self._send(queue, bodies.read_messages(request.body)).map(success)
 
     def send_by_queue(self, request: Request) -> Response | Pending[Response]:
         wants_json(request)
@@ -74,25 +74,25 @@ class _Messages:
         }
         if not all(permits(request, "post", queue) for queue in by_queue):
             return NOT_AUTHORIZED
-        return gather([self._send(queue, messages) for queue, messages in by_queue.items()]).then(success)
+        return gather([self._send(queue, messages) for queue, messages in by_queue.items()]).map(success)
 
     def _send(self, queue: str, messages: list[bytes]) -> Pending[object]:
         drafts = bodies.drafts(messages, self._keyed)
-        return self._broker.send(queue, drafts, create_as=self._service.settings).then(lambda sent: sent)
+        return self._broker.send(queue, drafts, create_as=self._service.settings).map(lambda sent: sent)
 
     def poll(self, request: Request) -> Pending[Response]:
         queue = self._service.queue(request.params[0])
         ttl_s = number(request, "ttl", DEFAULT_TTL_S, 0, LONGEST_TTL_S)
         limit = number(request, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
-        return self._broker.claim(queue, limit, hold_ms=ttl_s * 1000).then(_messages, _empty)
+        return self._broker.claim(queue, limit, hold_ms=ttl_s * 1000).map(_messages, _empty)
 
     def peek(self, request: Request) -> Pending[Response]:
         queue = self._service.queue(request.params[0])
         limit = number(request, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
-        return self._broker.work(lambda unit, _now: unit.peek(queue, limit), writes=False).then(_messages, _empty)
+        return self._broker.work(lambda unit, _now: unit.peek(queue, limit), writes=False).map(_messages, _empty)
 
     def ack(self, request: Request) -> Pending[Response]:
-        return self._broker.ack(self._receipts(request)).then(success)
+        return self._broker.ack(self._receipts(request)).map(success)
 
     def renew(self, request: Request) -> Pending[Response]:
         receipts = self._receipts(request)
@@ -104,7 +104,7 @@ class _Messages:
             else:
                 unit.release(receipts, now, 0)
 
-        return self._broker.work(renew).then(success)
+        return self._broker.work(renew).map(success)
 
     def _receipts(self, request: Request) -> list[Receipt]:
         queue = self._service.queue(request.params[0])

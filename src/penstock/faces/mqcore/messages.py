@@ -58,13 +58,13 @@ class _Messages:
             draft = Draft(request.body, _content_type(request.headers))
         except InvalidRequest as error:
             return error_response(error)
-        return self._broker.send(queue, (draft,)).then(_sent, not_stored)
+        return self._broker.send(queue, (draft,)).map(_sent, not_stored)
 
     def claim(self, request: Request) -> Response | Pending[Response]:
         [queue] = request.params
         if not is_name(queue):
             return _NONE
-        return self._broker.claim(queue, 1, self._redelivery_ms).then(_claimed, _nothing_claimed)
+        return self._broker.claim(queue, 1, self._redelivery_ms).map(_claimed, _nothing_claimed)
 
     def ack(self, request: Request) -> Response | Pending[Response]:
         queue, text = request.params
@@ -72,7 +72,7 @@ class _Messages:
             return _DELETED
         receipt = Receipt(text, queue=queue)
         # A redelivery makes a second delete of the same message normal, so it is no error that it has gone.
-        return self._broker.ack((receipt,)).then(lambda _done: _DELETED, failure)
+        return self._broker.ack((receipt,)).map(lambda _done: _DELETED, failure)
 
 
 def _content_type(headers: Mapping[bytes, bytes]) -> str | None:

@@ -57,7 +57,7 @@ class _Queues:
         if not is_name(name):
             return _ABSENT
         found = self._broker.work(lambda unit, _now: unit.find_queue(name), writes=False)
-        return found.then(lambda queue: _ABSENT if queue is None else _FOUND, failure)
+        return found.map(lambda queue: _ABSENT if queue is None else _FOUND, failure)
 
     def create(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
@@ -71,14 +71,14 @@ class _Queues:
         def create(unit: Unit, now: int) -> Queue:
             return unit.find_queue(name) or unit.create_queue(name, Settings(), now)
 
-        return self._broker.work(create).then(lambda _queue: _CREATED, _unless(QueueExists, _CREATED))
+        return self._broker.work(create).map(lambda _queue: _CREATED, _unless(QueueExists, _CREATED))
 
     def delete(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
         if not is_name(name):
             return _DELETED
         deleted = self._broker.work(lambda unit, now: unit.delete_queue(name, now))
-        return deleted.then(lambda _queue: _DELETED, _unless(QueueNotFound, _DELETED))
+        return deleted.map(lambda _queue: _DELETED, _unless(QueueNotFound, _DELETED))
 
 
 def _unless(expected: type[PenstockError], answer: Response) -> Callable[[Exception], Response]:

@@ -17,7 +17,7 @@ _RED = Response(200, b"red", _TEXT)
 
 def health_routes(broker: Broker) -> list[Route]:
     def health(_request: Request) -> Pending[Response]:
-        return broker.check().then(lambda _none: _GREEN, _shown)
+        return broker.check().map(lambda _none: _GREEN, _shown)
 
     def _shown(error: Exception) -> Response:
         # Messages can still be received and deleted, which makes room.

@@ -74,8 +74,8 @@ class _Messages:
             return self._refuse(queue, error)
         sent = self._broker.send(queue, (draft,))
         if cut or request.cut:
-            return sent.then(_sent_cut_off, error_response)
-        return sent.then(_sent, error_response)
+            return sent.map(_sent_cut_off, error_response)
+        return sent.map(_sent, error_response)
 
     def _send_many(self, queue: str, parts: list[tuple[Mapping[bytes, bytes], bytes]]) -> Pending[Response]:
         if not parts:
@@ -85,7 +85,7 @@ class _Messages:
             body, cut = self._limited(part)
             any_cut = any_cut or cut
             drafts.append(Draft(body, _content_type(headers), _attributes(headers)))
-        return self._broker.send(queue, drafts).then(_sent_cut_off if any_cut else _sent, error_response)
+        return self._broker.send(queue, drafts).map(_sent_cut_off if any_cut else _sent, error_response)
 
     def _limited(self, body: bytes) -> tuple[bytes, bool]:
         if len(body) <= limits.BODY_BYTES:
@@ -97,9 +97,7 @@ class _Messages:
     def _refuse(self, queue: str, error: PenstockError) -> Pending[Response]:
         """A bad request; but first of all, whether the queue exists."""
         found = self._broker.work(lambda unit, _now: unit.find_queue(queue), writes=False)
-        return found.then(
-            lambda found: error_response(QueueNotFound(queue) if found is None else error), error_response
-        )
+        return found.map(lambda found: error_response(QueueNotFound(queue) if found is None else error), error_response)
 
     def claim(self, request: Request) -> Response | Pending[Response]:
         [queue] = request.params
@@ -111,7 +109,7 @@ class _Messages:
             wait_s = _header_number(headers, b"x-mqs-max-wait-time", 1, MAX_WAIT_S) or 0
         except InvalidRequest as error:
             return self._refuse(queue, error)
-        return self._broker.claim(queue, limit, wait_ms=wait_s * 1000).then(_received, error_response)
+        return self._broker.claim(queue, limit, wait_ms=wait_s * 1000).map(_received, error_response)
 
     def ack(self, request: Request) -> Response | Pending[Response]:
         [text] = request.params
@@ -121,7 +119,7 @@ class _Messages:
             return error_response(InvalidRequest("a message id is a UUID"))
         receipts = (Receipt(message_id),)
         if permits(request, "poll", EVERY_QUEUE):
-            return self._broker.ack(receipts).then(_acked, error_response)
+            return self._broker.ack(receipts).map(_acked, error_response)
 
         def ack(unit: Unit, now: int) -> list[bool]:
             [queue] = unit.locate(receipts)
@@ -130,7 +128,7 @@ class _Messages:
                 raise NotPermitted("poll on the queue of this message")
             return unit.ack(receipts, now)
 
-        return self._broker.work(ack).then(_acked, error_response)
+        return self._broker.work(ack).map(_acked, error_response)
 
 
 def _is_multipart(request: Request) -> bool:

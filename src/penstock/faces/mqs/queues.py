@@ -64,7 +64,7 @@ class _Queues:
             check_dead_letters(request, settings)
             return unit.create_queue(names.check(name), settings, now)
 
-        return self._broker.work(create).then(lambda queue: json_response(201, _config(queue)), error_response)
+        return self._broker.work(create).map(lambda queue: json_response(201, _config(queue)), error_response)
 
     def update(self, request: Request) -> Pending[Response]:
         [name] = request.params
@@ -77,12 +77,12 @@ class _Queues:
             check_dead_letters(request, settings)
             return unit.update_queue(name, settings)
 
-        return self._broker.work(update).then(lambda queue: json_response(200, _config(queue)), error_response)
+        return self._broker.work(update).map(lambda queue: json_response(200, _config(queue)), error_response)
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
         deleted = self._broker.work(lambda unit, now: unit.delete_queue(plain(name), now))
-        return deleted.then(lambda queue: json_response(200, _config(queue)), error_response)
+        return deleted.map(lambda queue: json_response(200, _config(queue)), error_response)
 
     def list(self, request: Request) -> Response | Pending[Response]:
         try:
@@ -91,7 +91,7 @@ class _Queues:
         except InvalidRequest as error:
             return error_response(error)
         page = self._broker.work(lambda unit, _now: unit.list_queues(offset, limit), writes=False)
-        return page.then(
+        return page.map(
             lambda page: json_response(200, {"total": page.total, "queues": [_config(queue) for queue in page.queues]}),
             error_response,
         )
@@ -106,7 +106,7 @@ class _Queues:
                 raise QueueNotFound(name)
             return queue, count, now
 
-        return self._broker.work(describe, writes=False).then(_description, error_response)
+        return self._broker.work(describe, writes=False).map(_description, error_response)
 
 
 def plain(name: str) -> str:

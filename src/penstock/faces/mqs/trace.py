@@ -18,7 +18,7 @@ def traced(handler: Handler) -> Handler:
         if trace is None:
             return answer
         if isinstance(answer, Pending):
-            return answer.then(lambda response: _with_trace(response, trace))
+            return answer.map(lambda response: _with_trace(response, trace))
         return _with_trace(answer, trace)
 
     return handle

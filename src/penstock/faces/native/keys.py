@@ -43,7 +43,7 @@ class _Keys:
 
     def list(self, _request: Request) -> Pending[Response]:
         listed = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False)
-        return listed.then(lambda found: json_response(200, {"keys": [_shown(key) for key in found]}))
+        return listed.map(lambda found: json_response(200, {"keys": [_shown(key) for key in found]}))
 
     def create(self, request: Request) -> Pending[Response]:
         """The secret is in this answer and nowhere else."""
@@ -66,7 +66,7 @@ class _Keys:
             warning = {"warning": keys.FIRST_KEY} if first else {}
             return json_response(201, {**_shown(key), "secret": secret, **warning})
 
-        return self._broker.work(create).then(created)
+        return self._broker.work(create).map(created)
 
     def revoke(self, request: Request) -> Pending[Response]:
         [name] = request.params
@@ -75,7 +75,7 @@ class _Keys:
             self._broker.keyring.expel(name)
             return json_response(200, {"revoked": name})
 
-        return self._broker.work(lambda unit, now: unit.revoke_key(name, now)).then(revoked)
+        return self._broker.work(lambda unit, now: unit.revoke_key(name, now)).map(revoked)
 
 
 def _shown(key: Key) -> dict[str, object]:

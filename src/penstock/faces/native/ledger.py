@@ -60,14 +60,14 @@ class _Ledger:
         limit = query_number(request, "limit", 1_000, 1, limits.BULK_LIMIT)
         wanted = _wanted(request)
         rows = self._broker.work(lambda unit, _now: unit.ledger(after, limit, wanted), writes=False)
-        return rows.then(_page_in_arrow if wants_arrow(request) else _page)
+        return rows.map(_page_in_arrow if wants_arrow(request) else _page)
 
     def list(self, request: Request) -> Pending[Response]:
         consumer = query_consumer(request)
         after = query_number(request, "after", 0, 0, 2**53)
         limit = query_number(request, "limit", 1_000, 1, limits.LIST_LIMIT)
         listed = self._broker.work(lambda unit, _now: unit.list_exports(consumer, after, limit), writes=False)
-        return listed.then(lambda found: json_response(200, {"exports": found}))
+        return listed.map(lambda found: json_response(200, {"exports": found}))
 
     def claim(self, request: Request) -> Pending[Response]:
         consumer, number = consumer_and_number(*request.params)
@@ -87,23 +87,23 @@ class _Ledger:
             known, export = found
             return Response(204) if export is None else json_response(200 if known else 201, export)
 
-        return self._broker.work(claim).then(told)
+        return self._broker.work(claim).map(told)
 
     def show(self, request: Request) -> Pending[Response]:
         consumer, number = consumer_and_number(*request.params)
-        return self._broker.work(lambda unit, _now: _found(unit, consumer, number), writes=False).then(_told)
+        return self._broker.work(lambda unit, _now: _found(unit, consumer, number), writes=False).map(_told)
 
     def read(self, request: Request) -> Pending[Response]:
         consumer, number = consumer_and_number(*request.params)
         after = query_number(request, "after", 0, 0, 2**62)
         limit = query_number(request, "limit", limits.BULK_LIMIT, 1, limits.BULK_LIMIT)
         rows = self._broker.work(lambda unit, _now: unit.read_export(consumer, number, after, limit), writes=False)
-        return rows.then(ledger_response if wants_arrow(request) else _rows)
+        return rows.map(ledger_response if wants_arrow(request) else _rows)
 
     def settle(self, request: Request) -> Pending[Response]:
         consumer, number = consumer_and_number(*request.params)
         _read_settle(request.body)
-        return self._broker.work(lambda unit, now: unit.settle_export(consumer, number, now)).then(_told)
+        return self._broker.work(lambda unit, now: unit.settle_export(consumer, number, now)).map(_told)
 
 
 def _wanted(request: Request) -> LedgerFilter | None:

@@ -97,8 +97,8 @@ class _Messages:
         key = request.headers.get(b"idempotency-key")
         drafts = read_drafts(request)
         if key is not None:
-            return self._broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).then(_sent_once)
-        return self._broker.send(queue, drafts).then(_counted if is_bulk(request) else _sent)
+            return self._broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).map(_sent_once)
+        return self._broker.send(queue, drafts).map(_counted if is_bulk(request) else _sent)
 
     def claim(self, request: Request) -> Pending[Response]:
         [queue] = request.params
@@ -108,11 +108,11 @@ class _Messages:
         if asked.hold_ms is not None:
             within("hold_ms", asked.hold_ms, 0, limits.DURATION_MS)
         told = _claimed_in_arrow if wants_arrow(request) else _claimed
-        return self._broker.claim(queue, limit, asked.hold_ms, wait_ms).then(told)
+        return self._broker.claim(queue, limit, asked.hold_ms, wait_ms).map(told)
 
     def ack(self, request: Request) -> Pending[Response]:
         texts = _receipt_column(request.body) if is_arrow(request) else _read_receipts(request.body).receipts
-        return self._broker.ack(_receipts(request, texts)).then(_done)
+        return self._broker.ack(_receipts(request, texts)).map(_done)
 
     def renew(self, request: Request) -> Pending[Response]:
         asked = _read_renew(request.body)
@@ -122,14 +122,14 @@ class _Messages:
         def renew(unit: Unit, now: int) -> list[bool]:
             return unit.renew(receipts, now, now + asked.hold_ms, shorten=True)
 
-        return self._broker.work(renew).then(_done)
+        return self._broker.work(renew).map(_done)
 
     def release(self, request: Request) -> Pending[Response]:
         asked = _read_release(request.body)
         receipts = _receipts(request, asked.receipts)
         if asked.delay_ms is not None:
             within("delay_ms", asked.delay_ms, 0, limits.DURATION_MS)
-        return self._broker.work(lambda unit, now: unit.release(receipts, now, asked.delay_ms)).then(_done)
+        return self._broker.work(lambda unit, now: unit.release(receipts, now, asked.delay_ms)).map(_done)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params
@@ -139,14 +139,14 @@ class _Messages:
         else:
             within("older_than_ms", older_than_ms, 0, limits.DURATION_MS)
             purging = self._broker.purge_older(queue, older_than_ms)
-        return purging.then(lambda purged: json_response(200, {"purged": purged}))
+        return purging.map(lambda purged: json_response(200, {"purged": purged}))
 
     def peek(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         limit = query_number(request, "limit", 10, 1, limits.BULK_LIMIT)
         after = _cursor(request.query_params().get("after"))
         peeked = self._broker.work(lambda unit, _now: unit.peek(queue, limit, after), writes=False)
-        return peeked.then(_peeked_in_arrow if wants_arrow(request) else _peeked)
+        return peeked.map(_peeked_in_arrow if wants_arrow(request) else _peeked)
 
 
 def _checked_key(key: bytes) -> str:

@@ -83,17 +83,17 @@ class _Moves:
             asked.source,
             asked.target,
             terms=lambda now: MoveTerms(_selection(conditions, now), asked.limit, asked.per_second, asked.dry_run),
-        ).then(lambda move: json_response(201, shown(move)))
+        ).map(lambda move: json_response(201, shown(move)))
 
     def list(self, request: Request) -> Pending[Response]:
         limit = query_number(request, "limit", 100, 1, limits.LIST_LIMIT)
         moves = self._broker.work(lambda unit, _now: unit.list_moves(limit), writes=False)
-        return moves.then(lambda moves: json_response(200, {"moves": [shown(move) for move in moves]}))
+        return moves.map(lambda moves: json_response(200, {"moves": [shown(move) for move in moves]}))
 
     def show(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
         found = self._broker.work(lambda unit, _now: _found(unit, move_id, request, "get_status", "poll"), writes=False)
-        return found.then(lambda move: json_response(200, shown(move)))
+        return found.map(lambda move: json_response(200, shown(move)))
 
     def cancel(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
@@ -102,7 +102,7 @@ class _Moves:
             _found(unit, move_id, request, "poll")
             return unit.cancel_move(move_id, now)
 
-        return self._broker.work(cancel).then(lambda move: json_response(200, shown(move)))
+        return self._broker.work(cancel).map(lambda move: json_response(200, shown(move)))
 
 
 def _found(unit: Unit, move_id: str, request: Request, *actions: str) -> Move:

@@ -70,14 +70,14 @@ class _Queues:
         offset = query_number(request, "offset", 0, 0, 2**62)
         limit = query_number(request, "limit", 100, 1, limits.LIST_LIMIT)
         listing = _Listing(offset, limit, query_flag(request, "count", True))
-        return self._broker.work(listing.step, writes=False).then(lambda found: json_response(200, found))
+        return self._broker.work(listing.step, writes=False).map(lambda found: json_response(200, found))
 
     def create(self, request: Request) -> Pending[Response]:
         name = names.check_with_space(request.params[0])
         settings = _changed(Settings(), _read_change(request.body))
         check_dead_letters(request, settings)
         created = self._broker.work(lambda unit, now: unit.create_queue(name, settings, now))
-        return created.then(lambda queue: json_response(201, shown(queue)))
+        return created.map(lambda queue: json_response(201, shown(queue)))
 
     def update(self, request: Request) -> Pending[Response]:
         [name] = request.params
@@ -88,7 +88,7 @@ class _Queues:
             check_dead_letters(request, settings)
             return unit.update_queue(name, settings)
 
-        return self._broker.work(update).then(lambda queue: json_response(200, shown(queue)))
+        return self._broker.work(update).map(lambda queue: json_response(200, shown(queue)))
 
     def show(self, request: Request) -> Pending[Response]:
         [name] = request.params
@@ -97,12 +97,12 @@ class _Queues:
             queue = shown(_found(unit, name))
             return {**queue, "count": unit.count(name, now, limits.COUNT_ROWS), "tally": unit.tally(name)}
 
-        return self._broker.work(show, writes=False).then(lambda found: json_response(200, found))
+        return self._broker.work(show, writes=False).map(lambda found: json_response(200, found))
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
         deleted = self._broker.work(lambda unit, now: unit.delete_queue(name, now))
-        return deleted.then(lambda queue: json_response(200, shown(queue)))
+        return deleted.map(lambda queue: json_response(200, shown(queue)))
 
 
 class _Listing:

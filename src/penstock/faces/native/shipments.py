@@ -73,7 +73,7 @@ class _Shipments:
         after = query_number(request, "after", 0, 0, 2**53)
         limit = query_number(request, "limit", 1_000, 1, limits.LIST_LIMIT)
         listed = self._broker.work(lambda unit, _now: unit.list_shipments(queue, consumer, after, limit), writes=False)
-        return listed.then(lambda found: json_response(200, {"shipments": found}))
+        return listed.map(lambda found: json_response(200, {"shipments": found}))
 
     def claim(self, request: Request) -> Pending[Response]:
         queue, consumer, number = _named(request)
@@ -95,12 +95,12 @@ class _Shipments:
                 return Response(204)
             return json_response(200 if known and known[0] is not None else 201, shipment)
 
-        return self._broker.work(claim).then(told)
+        return self._broker.work(claim).map(told)
 
     def show(self, request: Request) -> Pending[Response]:
         queue, consumer, number = _named(request)
         found = self._broker.work(lambda unit, _now: _found(unit, queue, consumer, number), writes=False)
-        return found.then(_told)
+        return found.map(_told)
 
     def read(self, request: Request) -> Pending[Response]:
         queue, consumer, number = _named(request)
@@ -109,7 +109,7 @@ class _Shipments:
         read = self._broker.work(
             lambda unit, _now: unit.read_shipment(queue, consumer, number, start, limit), writes=False
         )
-        return read.then(messages_response if wants_arrow(request) else _messages)
+        return read.map(messages_response if wants_arrow(request) else _messages)
 
     def settle(self, request: Request) -> Pending[Response]:
         queue, consumer, number = _named(request)
@@ -135,14 +135,12 @@ class _Shipments:
         def end(unit: Unit, now: int) -> Shipment:
             return AGAIN if step(unit, now) else _found(unit, queue, consumer, number)
 
-        return self._broker.work(end).then(_told)
+        return self._broker.work(end).map(_told)
 
     def beat(self, request: Request) -> Pending[Response]:
         queue, consumer, number = _named(request)
         hold_ms = within("hold_ms", _read_beat(request.body).hold_ms, _SHORTEST_HOLD_MS, limits.DURATION_MS)
-        return self._broker.work(lambda unit, now: unit.beat_shipment(queue, consumer, number, now, hold_ms)).then(
-            _told
-        )
+        return self._broker.work(lambda unit, now: unit.beat_shipment(queue, consumer, number, now, hold_ms)).map(_told)
 
 
 def _named(request: Request) -> tuple[str, str, int]:
