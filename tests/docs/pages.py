@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), ROOT / "examples" / "README.md", *DOCS.rglob("*.md")])
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)

@@ -1,0 +1,140 @@
+"""Every program in examples/ runs as it stands, against a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from penstock.client import Client
+from tests.servers import ThreadServer
+
+FOLDER = Path(__file__).parents[2] / "examples"
+PROGRAMS = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".sh"))
+
+
+def run(name: str, *arguments: str, **environ: str) -> str:
+    program = ["bash"] if name.endswith(".sh") else [sys.executable]
+    done = subprocess.run(
+        [*program, str(FOLDER / name), *arguments],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def test_every_program_is_listed_and_tested() -> None:
+    listed = re.findall(r"^\| \[([\w.]+)\]\(\1\)", (FOLDER / "README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == PROGRAMS
+    tested = Path(__file__).read_text()
+    for name in PROGRAMS:
+        assert f'"{name}"' in tested, name
+
+
+def test_session(server: ThreadServer) -> None:
+    printed = run("session.sh", PENSTOCK_URL=server.url)
+    answers = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    assert [sent["repeated"] for sent in answers if "repeated" in sent] == [False, True]
+    assert {"done": [True, True]} in answers
+    assert answers[-1]["tally"] == {"arrived": 2, "departed": 2}
+
+
+def test_producer_and_consumer(server: ThreadServer) -> None:
+    assert run("producer.py", PENSTOCK_URL=server.url) == "sent 1000 orders\n"
+    # What it puts off may be ready again before it ends, or wait for the second run.
+    printed = [run("consumer.py", "--until-empty", PENSTOCK_URL=server.url)]
+    with Client(server.url) as client:
+        while client.queue("orders").count.total:
+            printed.append(run("consumer.py", "--until-empty", PENSTOCK_URL=server.url))
+        assert client.queue("orders-dead").count.total == 0
+    found = [re.fullmatch(r"acked (\d+), discarded (\d+), put off (\d+)\n", text) for text in printed]
+    orders = [number % 7 for number in range(1000)]
+    assert [sum(int(one[column]) for one in found) for column in (1, 2, 3)] == [
+        1000 - orders.count(0),
+        orders.count(0),
+        orders.count(6),
+    ]
+
+
+def test_async_worker(server: ThreadServer) -> None:
+    assert run("async_worker.py", "--until-empty", PENSTOCK_URL=server.url) == "fetched 200 pages\n"
+
+
+def test_dead_letters(server: ThreadServer) -> None:
+    assert run("dead_letters.py", PENSTOCK_URL=server.url).splitlines() == [
+        'dead: {"to":"ada"} from mail',
+        'dead: {"to":"grace"} from mail',
+        'dead: {"to":"nowhere"} from mail',
+        "moved 1 back for ada",
+        "moved 1 back for grace",
+        'handled {"to":"ada"}',
+        'handled {"to":"grace"}',
+    ]
+
+
+def test_shipment_to_file(server: ThreadServer, tmp_path: Path) -> None:
+    with Client(server.url) as client:
+        client.create_queue("orders")
+        client.send_many("orders", [f"order {number}" for number in range(2500)])
+    printed = run("shipment_to_file.py", "orders", str(tmp_path), PENSTOCK_URL=server.url)
+    assert printed.splitlines() == [
+        "wrote orders-00000001.jsonl with 1000 messages",
+        "wrote orders-00000002.jsonl with 1000 messages",
+        "wrote orders-00000003.jsonl with 500 messages",
+    ]
+    assert run("shipment_to_file.py", "orders", str(tmp_path), PENSTOCK_URL=server.url) == ""
+    assert bodies(tmp_path) == [f"order {number}" for number in range(2500)]
+
+
+def test_a_shipment_that_was_written_and_not_settled_is_written_again(server: ThreadServer, tmp_path: Path) -> None:
+    """As after a kill between the file and its settling."""
+    with Client(server.url) as client:
+        client.create_queue("orders")
+        client.send_many("orders", ["one", "two"])
+        claim = urllib.request.Request(
+            f"{server.url}/v1/queues/orders/shipments/files/1", json.dumps({"limit": 1}).encode(), method="PUT"
+        )
+        with urllib.request.urlopen(claim):
+            (tmp_path / "orders-00000001.jsonl").write_text('{"id": "half a line')
+    run("shipment_to_file.py", "orders", str(tmp_path), PENSTOCK_URL=server.url)
+    assert bodies(tmp_path) == ["one", "two"]
+
+
+def bodies(folder: Path) -> list[str]:
+    return [
+        json.loads(line)["body"] for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines()
+    ]
+
+
+def test_web_app(tmp_path: Path) -> None:
+    environ = {**os.environ, "QUEUE": f"sqlite:///{tmp_path}/web.db", "PORT": "0"}
+    app = subprocess.Popen([sys.executable, str(FOLDER / "web_app.py")], env=environ, stdout=subprocess.PIPE, text=True)
+    assert app.stdout is not None
+    try:
+        [url] = re.findall(r"http\S+", app.stdout.readline())
+        with urllib.request.urlopen(f"{url}/cat.png", data=b"") as answer:
+            assert answer.status == 202
+            job = answer.read().decode().strip()
+        assert app.stdout.readline() == "made a thumbnail of cat.png\n"
+        with urllib.request.urlopen(f"{url}/{job}") as answer:
+            assert answer.read() in (b"consumed\n", b"processed\n")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{url}/nothing")
+    finally:
+        app.send_signal(signal.SIGINT)
+        app.stdout.close()
+        assert app.wait(timeout=30) == 0
+
+
+def test_vsqs_processes() -> None:
+    assert run("vsqs_processes.py").splitlines() == [*(f"job {number}" for number in range(20)), "left: 0"]
