@@ -1,0 +1,103 @@
+"""Plain words, one meaning each: what a reader may expect of the pages and of the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of
+
+# The changelog quotes what was said at the time.
+LATER = {"cli.md", "client.md", "emodb.md", "mqcore.md", "mqs.md", "native.md"}
+READ = [page for page in PAGES if page.name != "CHANGELOG.md" and page.name not in LATER]
+LONGEST_LINE = 120
+
+BANNED = {
+    # "There is no timer" is English; "it is no timer" is not.
+    r"(?<!there )(?<!here )\b(?:is|are|was|were|be) no (?!longer\b|more\b|less\b|other\b|different\b)": "is not a",
+    r"\bwhoever\b": "anyone who, the one that",
+    r"\bwhosoever\b": "anyone who",
+    r"\bnobody\b": "no one, nothing, no other",
+    r"\bhimself\b|\bherself\b": "itself, or leave it out",
+    r"\bfor ever\b": "forever",
+    r"\banew\b": "again",
+    r"\ba truth\b|\btruths\b": "a boolean",
+    r"\bin its stead\b": "instead",
+    r"\bmisspelt\b": "misspelled",
+}
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"``.*?``|`[^`]*`", "`…`", text, flags=re.DOTALL)
+
+
+def banned_in(text: str) -> list[str]:
+    """Each with some words around it, and what to say instead."""
+    flat = re.sub(r"\s+", " ", text)
+    return [
+        f"…{flat[max(0, match.start() - 40) : match.end() + 30]}… ({better})"
+        for phrase, better in BANNED.items()
+        for match in re.finditer(phrase, flat, re.IGNORECASE)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_banned"),
+    [
+        ("that is no receipt", True),
+        ("there is no receipt", False),
+        ("it is no longer there", False),
+        ("whoever holds it", True),
+        ("waits for\never", True),
+        ("looks for himself", True),
+        ("`whoever`", False),
+    ],
+)
+def test_the_search_finds_what_it_is_for(text: str, is_banned: bool) -> None:
+    assert bool(banned_in(without_code(text))) is is_banned
+
+
+@pytest.mark.parametrize("page", READ, ids=name_of)
+def test_a_page_is_in_plain_words(page: Path) -> None:
+    found = banned_in(without_code(prose_of(page)))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", READ, ids=name_of)
+def test_prose_is_wrapped(page: Path) -> None:
+    """Tables and lines of one long link cannot be wrapped."""
+    long = [line for line in prose_of(page).splitlines() if len(line) > LONGEST_LINE and not line.startswith("|")]
+    assert [line for line in long if " " in re.sub(r"\[[^\]]*\]\([^)]*\)|`[^`]*`", "", line.strip(" -"))] == []
+
+
+# The glossary
+
+
+def glossary() -> list[str]:
+    """The words of the glossary, as they are written in the first column."""
+    rows = [line for line in prose_of(DOCS / "glossary.md").splitlines() if line.startswith("| ")]
+    return [row.split("|")[1].strip() for row in rows if not row.startswith("| word ")]
+
+
+def test_the_glossary_has_one_line_for_each_word() -> None:
+    words = glossary()
+    assert len(words) > 40
+    assert len(words) == len(set(words))
+
+
+WORDS = """
+    queue message draft send claim receipt ack renew release peek purge move sweep transfer settle shipment
+    export consumer ledger tally count face edge broker operation unit lane store engine route
+"""
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+def test_the_words_of_the_code_are_in_the_glossary(word: str) -> None:
+    assert word in glossary()
+
+
+def test_the_root_holds_what_an_open_project_needs() -> None:
+    for name in ("LICENSE", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md"):
+        assert (ROOT / name).is_file(), name
