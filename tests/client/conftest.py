@@ -46,14 +46,27 @@ class Awaited:
 
         return self._wait(work())
 
+    @property
+    def arrow(self) -> AwaitedVerbs:
+        return AwaitedVerbs(self.client.arrow, self._wait)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.client, name)
-        if inspect.isasyncgenfunction(method):
-            return lambda *args, **kwargs: iter(self._wait(_collected(method(*args, **kwargs))))
-        return lambda *args, **kwargs: self._wait(method(*args, **kwargs))
+        return getattr(AwaitedVerbs(self.client, self._wait), name)
 
     def _wait(self, task: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(task, self._loop).result()
+
+
+class AwaitedVerbs:
+    def __init__(self, verbs: Any, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._verbs = verbs
+        self._wait = wait
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._verbs, name)
+        if inspect.isasyncgenfunction(method):
+            return lambda *args, **kwargs: iter(self._wait(_collected(method(*args, **kwargs))))
+        return lambda *args, **kwargs: self._wait(method(*args, **kwargs))
 
 
 async def _collected(found: Any) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import Draft, InvalidRequest, TooLarge
+from penstock.client import Draft, InvalidRequest, SendConflict, SentCounts, TooLarge
 
 
 @pytest.fixture(autouse=True)
@@ -205,3 +205,36 @@ def test_purge_says_how_many(client):
     client.claim("jobs")
     assert client.purge("jobs") == 3
     assert client.queue("jobs").count.total == 0
+
+
+def test_a_send_with_a_key_is_stored_once(client):
+    client.update_queue("jobs", dedup="send")
+    assert client.send_once("jobs", ["a", Draft("b", attributes={"k": "v"}), "a"], "key") == SentCounts(3, 2)
+    assert client.send_once("jobs", ["a", Draft("b", attributes={"k": "v"}), "a"], "key") == SentCounts(3, 2, True)
+    with pytest.raises(SendConflict) as caught:
+        client.send_once("jobs", ["other"], "key")
+    assert caught.value.status == 409
+    assert client.send_once("jobs", [], "nothing") == SentCounts(0, 0)
+    assert client.queue("jobs").count.total == 2
+
+
+def test_json_lines(client):
+    assert client.send_lines("jobs", ["a", {"n": 1}, Draft(b"\xff")]) == SentCounts(3, 3)
+    assert client.send_lines("jobs", b'{"body": "x"}\n\n{"body": "y"}\n', "k") == SentCounts(2, 2)
+    assert client.send_lines("jobs", b'{"body": "x"}\n\n{"body": "y"}\n', "k").repeated
+    assert client.send_lines("jobs", b"\n") == client.send_lines("jobs", []) == SentCounts(0, 0)
+    found = client.peek("jobs").messages
+    assert [message.body for message in found] == [b"a", b'{"n":1}', b"\xff", b"x", b"y"]
+    assert found[1].content_type == "application/json"
+
+
+@pytest.mark.parametrize("key", ["", "ä", "a\nb", "x" * 256])
+def test_a_key_that_no_header_can_carry_is_not_sent(client, key):
+    with pytest.raises(InvalidRequest, match="idempotency key"):
+        client.send_once("jobs", ["a"], key)
+
+
+@pytest.mark.parametrize("messages", ["one", b"one", {"n": 1}, Draft("one")])
+def test_one_message_is_not_a_list_of_messages(client, messages):
+    with pytest.raises(InvalidRequest, match="one message is for send"):
+        client.send_once("jobs", messages, "k")

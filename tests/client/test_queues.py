@@ -83,13 +83,12 @@ def test_queue_counts(client):
     assert count.oldest_sent_at == count.oldest_ready_sent_at == message.sent_at
 
 
-def test_queues_goes_through_every_page(client, monkeypatch):
-    monkeypatch.setattr("penstock.client.requests.QUEUES_PER_PAGE", 2)
+def test_queues_goes_through_every_page(client):
     assert list(client.queues()) == []
     names = {f"q{number}" for number in range(5)}
     for name in names:
         client.create_queue(name)
-    found = [queue.name for queue in client.queues()]
+    found = [queue.name for queue in client.queues(per_page=2)]
     assert len(found) == 5
     assert set(found) == names
 
@@ -105,3 +104,14 @@ def test_a_name_that_no_path_can_carry_is_not_sent(client, name):
 def test_a_name_stays_one_segment(client, name):
     with pytest.raises(QueueNotFound):
         client.queue(name)
+
+
+def test_a_queue_is_made_where_there_is_none(client):
+    assert client.ensure_queue("jobs", visibility_ms=5_000).settings["visibility_ms"] == 5_000
+    assert client.ensure_queue("jobs", visibility_ms=9_000).settings["visibility_ms"] == 5_000
+    with pytest.raises(InvalidRequest):
+        client.ensure_queue("no name")
+
+
+def test_health(client):
+    assert client.health() == "green"

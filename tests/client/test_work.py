@@ -23,7 +23,8 @@ from penstock.client import (
     Unreachable,
     Worked,
 )
-from penstock.client.work import Nap, Plan
+from penstock.client.patience import ONCE, Pauses
+from penstock.client.work import Plan
 
 
 class Stop(threading.Event):
@@ -284,9 +285,9 @@ def test_options_that_make_no_sense_are_refused(client, options):
 
 
 def test_a_server_that_asks_for_patience_gets_it():
-    nap = Nap()
-    assert 7 <= nap.after(Unavailable("busy", 7)) <= 8
-    pauses = [nap.after(Unreachable("away", sent=False)) for _ in range(20)]
+    pausing = Pauses(ONCE)
+    assert 7 <= pausing.after(Unavailable("busy", 7)) <= 8
+    pauses = [pausing.after(Unreachable("away", sent=False)) for _ in range(20)]
     assert pauses[0] < 0.5
     assert 2.5 <= pauses[-1] <= 5
 

@@ -62,10 +62,8 @@ class ServerKeys:
         self._url, self._api_key, self._cacert = url, api_key, cacert
 
     def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
-        from penstock.keys import FIRST_KEY
-
-        first = not self.list()
-        return self._ask(lambda client: client.create_key(name, rules)), FIRST_KEY if first else ""
+        made = self._ask(lambda client: client.create_key(name, rules))
+        return made.secret, made.warning or ""
 
     def list(self) -> Sequence[ListedKey]:
         return self._ask(lambda client: client.keys())

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client import requests
-from penstock.client.address import Address, native_headers
+from penstock.client import verbs
+from penstock.client.address import Address
 from penstock.client.async_pool import AsyncPool
 from penstock.client.async_worker import AsyncWorker
+from penstock.client.errors import ServerFailed, Unreachable
+from penstock.client.methods import async_dialogue, async_pages, async_verb
+from penstock.client.patience import ONCE, Patience, Tries
 from penstock.client.requests import Moot, Request
-from penstock.client.signatures import as_method
-from penstock.client.values import ClaimedMessage, Move, Queue
+from penstock.client.values import ClaimedMessage, Move
 from penstock.client.work import Plan, Worked
 
-P = ParamSpec("P")
+if TYPE_CHECKING:
+    from penstock.client.arrow import AsyncArrow
+
 T = TypeVar("T")
-
-
-def _verb(
-    describe: Callable[P, Request[T] | Moot[T]],
-) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
-    @functools.wraps(describe)
-    async def method(client: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await client._ask(describe(*args, **kwargs))
-
-    return as_method(method, describe)
 
 
 class AsyncClient:
@@ -45,8 +39,20 @@ class AsyncClient:
         timeout_s: float = 30,
         *,
         tls: ssl.SSLContext | None = None,
+        patience: Patience = ONCE,
     ) -> None:
-        self._pool = AsyncPool(Address(url, native_headers(api_key), timeout_s, tls))
+        self._pool = AsyncPool(Address(url, api_key, timeout_s, tls))
+        self.patience = patience
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self._pool.address, "patience": self.patience}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._pool = AsyncPool(state["address"])
+        self.patience = state["patience"]
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -56,46 +62,60 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
+    @property
+    def url(self) -> str:
+        return self._pool.address.url
+
+    @property
+    def arrow(self) -> AsyncArrow:
+        """The verbs that carry much, in Arrow. Needs pyarrow: raises ImportError without it."""
+        from penstock.client.arrow import AsyncArrow
+
+        return AsyncArrow(self)
+
+    def with_patience(self, patience: Patience) -> AsyncClient:
+        """The same server over the same connections, tried for longer or less long."""
+        other = AsyncClient.__new__(AsyncClient)
+        other._pool, other.patience = self._pool, patience
+        return other
+
     async def close(self) -> None:
         """Close the connections; those in use, when their answers are here. The next call opens a new one."""
         await self._pool.close()
 
+    # The server
+
+    health = async_verb(verbs.health)
+
     # Queues
 
-    create_queue = _verb(requests.create_queue)
-    update_queue = _verb(requests.update_queue)
-    delete_queue = _verb(requests.delete_queue)
-    queue = _verb(requests.queue)
-
-    async def queues(self, count: bool = True) -> AsyncIterator[Queue]:
-        """Every queue, fetched page by page while it is read."""
-        offset = 0
-        while True:
-            total, page = await self._ask(requests.queue_page(offset, count))
-            for queue in page:
-                yield queue
-            offset += len(page)
-            if not page or offset >= total:
-                return
+    create_queue = async_verb(verbs.create_queue)
+    ensure_queue = async_dialogue(verbs.ensure_queue)
+    update_queue = async_verb(verbs.update_queue)
+    delete_queue = async_verb(verbs.delete_queue)
+    queue = async_verb(verbs.queue)
+    queues = async_pages(verbs.queues)
 
     # Messages
 
-    send = _verb(requests.send)
-    send_many = _verb(requests.send_many)
-    claim = _verb(requests.claim)
-    ack = _verb(requests.ack)
-    renew = _verb(requests.renew)
-    release = _verb(requests.release)
-    peek = _verb(requests.peek)
-    purge = _verb(requests.purge)
+    send = async_verb(verbs.send)
+    send_many = async_verb(verbs.send_many)
+    send_once = async_verb(verbs.send_once)
+    send_lines = async_verb(verbs.send_lines)
+    claim = async_verb(verbs.claim)
+    ack = async_verb(verbs.ack)
+    renew = async_verb(verbs.renew)
+    release = async_verb(verbs.release)
+    peek = async_verb(verbs.peek)
+    purge = async_verb(verbs.purge)
 
     # Moves
 
-    move = _verb(requests.move)
-    redrive = _verb(requests.redrive)
-    find_move = _verb(requests.find_move)
-    cancel_move = _verb(requests.cancel_move)
-    moves = _verb(requests.moves)
+    move = async_verb(verbs.move)
+    redrive = async_verb(verbs.redrive)
+    find_move = async_verb(verbs.find_move)
+    cancel_move = async_verb(verbs.cancel_move)
+    moves = async_verb(verbs.moves)
 
     async def follow_move(self, move_id: str, every_s: float = 0.5) -> AsyncIterator[Move]:
         """How far a move is, again and again until it has ended."""
@@ -106,11 +126,32 @@ class AsyncClient:
                 return
             await asyncio.sleep(every_s)
 
+    # Shipments
+
+    claim_shipment = async_verb(verbs.claim_shipment)
+    shipment = async_verb(verbs.shipment)
+    shipments = async_pages(verbs.shipments)
+    next_shipment = async_dialogue(verbs.next_shipment)
+    read_shipment = async_pages(verbs.read_shipment)
+    settle_shipment = async_verb(verbs.settle_shipment)
+    release_shipment = async_verb(verbs.release_shipment)
+    beat_shipment = async_verb(verbs.beat_shipment)
+
+    # The ledger
+
+    ledger = async_pages(verbs.ledger)
+    claim_export = async_verb(verbs.claim_export)
+    export = async_verb(verbs.export)
+    exports = async_pages(verbs.exports)
+    next_export = async_dialogue(verbs.next_export)
+    read_export = async_pages(verbs.read_export)
+    settle_export = async_verb(verbs.settle_export)
+
     # API keys
 
-    keys = _verb(requests.keys)
-    create_key = _verb(requests.create_key)
-    revoke_key = _verb(requests.revoke_key)
+    keys = async_verb(verbs.keys)
+    create_key = async_verb(verbs.create_key)
+    revoke_key = async_verb(verbs.revoke_key)
 
     # Working
 
@@ -142,7 +183,11 @@ class AsyncClient:
     async def _ask(self, request: Request[T] | Moot[T]) -> T:
         if isinstance(request, Moot):
             return request.value
-        answer = await self._pool.ask(
-            request.method, request.path, request.body, repeatable=request.repeatable, patience_s=request.patience_s
-        )
-        return request.result(answer, self._pool.address.url)
+        pool = self._pool
+        tries = Tries(self.patience, request.repeatable, time.monotonic())
+        while True:
+            try:
+                return request.result(await pool.ask(request), pool.address)
+            except (Unreachable, ServerFailed) as error:
+                pause_s = tries.pause_after(error, time.monotonic())
+            await asyncio.sleep(pause_s)

@@ -6,12 +6,13 @@ What `connection` is for threads. It knows nothing of queues, and repeats nothin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from http.client import HTTPException, IncompleteRead
-from typing import cast
+from collections.abc import Callable
+from http.client import HTTPException
+from typing import Any, cast
 
-from penstock.client.address import Address, Answer
+from penstock.client.address import FOREIGN, Address, Answer, Doing
 from penstock.client.connection import is_stale
+from penstock.client.requests import Request
 from penstock.client.response import Response
 
 
@@ -36,10 +37,8 @@ class AsyncConnection(asyncio.Protocol):
                 _, connection = await loop.create_connection(
                     lambda: cls(address), address.host, address.port, ssl=address.tls
                 )
-        except TimeoutError as error:
-            raise address.cannot_reach(TimeoutError("timed out")) from error
         except OSError as error:
-            raise address.cannot_reach(error) from error
+            raise address.translated(error, Doing.CONNECTING) from error
         return connection
 
     @property
@@ -52,27 +51,22 @@ class AsyncConnection(asyncio.Protocol):
         sock = transport.get_extra_info("socket")
         return transport.get_write_buffer_size() == 0 and not is_stale(sock)
 
-    async def ask(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], patience_s: float
-    ) -> Answer:
+    async def ask(self, request: Request[Any]) -> Answer:
         """The answer, whatever its status. What is left unread of it, even after a cancellation, goes with the
         connection."""
         address = self._address
         if self._transport is None:
-            raise address.cannot_reach(ConnectionResetError("the server closed the connection"))
-        self._timeout_s = address.timeout_s + patience_s
+            gone = ConnectionResetError("the server closed the connection")
+            raise address.translated(gone, Doing.CONNECTING)
+        self._timeout_s = address.timeout_s + request.wait_s
         self._response = Response()
         self._answered = self._loop.create_future()
         try:
             async with asyncio.timeout(self._timeout_s) as self._deadline:
-                self._transport.write(_head(address, method, path, body, headers) + (body or b""))
+                self._transport.write(_head(address, request) + (request.body or b""))
                 return await self._answered
-        except TimeoutError as error:
-            raise address.no_answer(self._timeout_s) from error
-        except (OSError, IncompleteRead) as error:
-            raise address.lost(error) from error
-        except HTTPException as error:
-            raise address.not_http(error) from error
+        except FOREIGN as error:
+            raise address.translated(error, Doing.ASKING, self._timeout_s) from error
         finally:
             self._deadline = self._answered = None
             if not self._response.reusable:
@@ -124,9 +118,9 @@ class AsyncConnection(asyncio.Protocol):
             self._answered.set_exception(error)
 
 
-def _head(address: Address, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-    lines = [f"{method} {address.prefix}{path} HTTP/1.1", f"Host: {address.authority}"]
-    if body is not None or method in ("POST", "PUT", "PATCH"):
-        lines.append(f"Content-Length: {len(body or b'')}")
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+def _head(address: Address, request: Request[Any]) -> bytes:
+    lines = [f"{request.method} {address.prefix}{request.path} HTTP/1.1", f"Host: {address.authority}"]
+    if request.body is not None or request.method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {len(request.body or b'')}")
+    lines += [f"{name}: {value}" for name, value in address.headers_with(request.headers).items()]
     return "\r\n".join((*lines, "", "")).encode("latin-1")

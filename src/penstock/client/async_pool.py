@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from penstock.client.address import Address, Answer, Lost
 from penstock.client.async_connection import AsyncConnection
 from penstock.client.pool import MOST_IDLE
+from penstock.client.requests import Request
 
 
 class AsyncPool:
@@ -24,21 +26,19 @@ class AsyncPool:
             for connection in idle:
                 await connection.close()
 
-    async def ask(
-        self, method: str, path: str, body: bytes | None, *, repeatable: bool, patience_s: float = 0
-    ) -> Answer:
+    async def ask(self, request: Request[Any]) -> Answer:
         """The answer, whatever its status. A request is repeated only where that cannot do anything twice: when a kept
-        connection breaks, and the caller says that the request is repeatable."""
+        connection breaks, and the request is repeatable."""
         kept = self._kept()
         if kept is not None:
             try:
-                return await self._ask(kept, method, path, body, patience_s)
+                return await self._ask(kept, request)
             except Lost:
                 # A connection that was just opened does not go stale: then the server itself is in trouble.
-                if not repeatable:
+                if not request.repeatable:
                     raise
         connection = await AsyncConnection.open(self.address)
-        return await self._ask(connection, method, path, body, patience_s)
+        return await self._ask(connection, request)
 
     def _kept(self) -> AsyncConnection | None:
         loop = asyncio.get_running_loop()
@@ -52,11 +52,9 @@ class AsyncPool:
             connection.abort()
         return None
 
-    async def _ask(
-        self, connection: AsyncConnection, method: str, path: str, body: bytes | None, patience_s: float
-    ) -> Answer:
+    async def _ask(self, connection: AsyncConnection, request: Request[Any]) -> Answer:
         closings = self._closings
-        answer = await connection.ask(method, path, body, self.address.headers, patience_s)
+        answer = await connection.ask(request)
         if closings == self._closings and connection.is_usable and len(self._idle) < MOST_IDLE:
             self._idle.append(connection)
         else:

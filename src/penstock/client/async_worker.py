@@ -17,8 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.errors import ClientError
+from penstock.client.patience import ONCE, Pauses
 from penstock.client.values import ClaimedMessage
-from penstock.client.work import RETURNED, Book, Nap, Plan, Server, Verdict, Worked, log, verdict_on
+from penstock.client.work import RETURNED, Book, Plan, Reachability, Verdict, Worked, log, verdict_on
 from penstock.client.worker import STOP_SIGNALS
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ class AsyncWorker:
     def __init__(
         self, client: AsyncClient, plan: Plan, handle: Callable[[ClaimedMessage], Any], stop: asyncio.Event | None
     ) -> None:
-        self._client = client
+        # A worker tries by itself, and for as long as it takes: one that waits in a call could not stop.
+        self._client = client.with_patience(ONCE)
+        self._patience = client.patience
         self._plan = plan
         self._handle = handle
         self._stop = stop
@@ -40,7 +43,7 @@ class AsyncWorker:
         self._book = Book(plan.queue)
         # Held while a renewal is under way: one that overtook a release would hold the message again.
         self._renewing = asyncio.Lock()
-        self._server = Server()
+        self._server = Reachability()
         self._todo: deque[ClaimedMessage] = deque()
         self._given = asyncio.Event()
         self._news = asyncio.Event()
@@ -95,7 +98,7 @@ class AsyncWorker:
     # The calling task
 
     async def _claim_all(self) -> None:
-        plan, nap = self._plan, Nap()
+        plan, pauses = self._plan, Pauses(self._patience)
         while not self._is_stopping():
             self._news.clear()
             wanted = plan.wanted(len(self._book.held))
@@ -106,10 +109,10 @@ class AsyncWorker:
                 messages = await self._client.claim(plan.queue, wanted, plan.hold_ms, plan.wait_ms)
             except ClientError as error:
                 self._server.failed(error)
-                await self._pause(nap.after(error))
+                await self._pause(pauses.after(error))
                 continue
             self._server.answered()
-            nap = Nap()
+            pauses = Pauses(self._patience)
             if plan.until_empty and not messages and not self._book.held:
                 return
             self._book.take(messages)
@@ -184,7 +187,7 @@ class AsyncWorker:
 
     async def _settle(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
         """Tries until the server has answered, or there is no time left to try."""
-        nap = Nap()
+        pauses = Pauses(self._patience)
         self._book.begin_settling(messages)
         if not verdict.acks:
             async with self._renewing:
@@ -197,7 +200,7 @@ class AsyncWorker:
                     self._book.settled(message, verdict, settled)
                 break
             except ClientError as error:
-                if await self._gives_up(error, nap):
+                if await self._gives_up(error, pauses):
                     for message in messages:
                         self._book.unsettled(message, verdict)
                     break
@@ -208,13 +211,13 @@ class AsyncWorker:
             return await self._client.ack(self._plan.queue, messages)
         return await self._client.release(self._plan.queue, messages, verdict.delay_ms)
 
-    async def _gives_up(self, error: ClientError, nap: Nap) -> bool:
+    async def _gives_up(self, error: ClientError, pauses: Pauses) -> bool:
         try:
             self._server.failed(error)
         except ClientError:
             self._fail(error)
             return True
-        return await self._is_over_after(nap.after(error))
+        return await self._is_over_after(pauses.after(error))
 
     async def _is_over_after(self, seconds: float) -> bool:
         with suppress(TimeoutError):
@@ -229,7 +232,7 @@ class AsyncWorker:
     # The task that renews
 
     async def _renew_all(self) -> None:
-        plan, nap = self._plan, Nap()
+        plan, pauses = self._plan, Pauses(self._patience)
         pause_s = plan.renew_every_s
         while not await self._is_over_after(pause_s):
             pause_s = plan.renew_every_s
@@ -238,9 +241,9 @@ class AsyncWorker:
                     receipts = self._book.renewable()
                     done = await self._client.renew(plan.queue, receipts, plan.hold_ms)
                 self._book.renewed(receipts, done)
-                nap = Nap()
+                pauses = Pauses(self._patience)
             except ClientError as error:
-                if await self._gives_up(error, nap):
+                if await self._gives_up(error, pauses):
                     return
                 pause_s = 0
 

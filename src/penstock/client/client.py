@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-import functools
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client import requests
-from penstock.client.address import Address, native_headers
+from penstock.client import verbs
+from penstock.client.address import Address
+from penstock.client.errors import ServerFailed, Unreachable
+from penstock.client.methods import dialogue, pages, verb
+from penstock.client.patience import ONCE, Patience, Tries
 from penstock.client.pool import Pool
 from penstock.client.requests import Moot, Request
-from penstock.client.signatures import as_method
-from penstock.client.values import ClaimedMessage, Move, Queue
+from penstock.client.values import ClaimedMessage, Move
 from penstock.client.work import Plan, Worked
 from penstock.client.worker import Worker
 
-P = ParamSpec("P")
+if TYPE_CHECKING:
+    from penstock.client.arrow import Arrow
+
 T = TypeVar("T")
-
-
-def _verb(describe: Callable[P, Request[T] | Moot[T]]) -> Callable[Concatenate[Client, P], T]:
-    @functools.wraps(describe)
-    def method(client: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return client._ask(describe(*args, **kwargs))
-
-    return as_method(method, describe)
 
 
 class Client:
     """A server, for any number of threads, and after a fork in the child as well. Every method may raise a
-    `ClientError`.
+    `ClientError`. It can be pickled, and then opens connections of its own.
 
-    A request that may already have been carried out is never repeated: after `Unreachable` with `sent`,
-    a send may have stored its message and a claim may hold messages until it runs out.
+    A request that may already have been carried out is never repeated, unless repeating it does nothing twice: after
+    `Unreachable` with `sent`, a send without a key may have stored its message and a claim may hold messages until it
+    runs out.
     """
 
     def __init__(
@@ -46,8 +42,20 @@ class Client:
         timeout_s: float = 30,
         *,
         tls: ssl.SSLContext | None = None,
+        patience: Patience = ONCE,
     ) -> None:
-        self._pool = Pool(Address(url, native_headers(api_key), timeout_s, tls))
+        self._pool = Pool(Address(url, api_key, timeout_s, tls))
+        self.patience = patience
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self._pool.address, "patience": self.patience}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._pool = Pool(state["address"])
+        self.patience = state["patience"]
 
     def __enter__(self) -> Client:
         return self
@@ -57,45 +65,60 @@ class Client:
     ) -> None:
         self.close()
 
+    @property
+    def url(self) -> str:
+        return self._pool.address.url
+
+    @property
+    def arrow(self) -> Arrow:
+        """The verbs that carry much, in Arrow. Needs pyarrow: raises ImportError without it."""
+        from penstock.client.arrow import Arrow
+
+        return Arrow(self)
+
+    def with_patience(self, patience: Patience) -> Client:
+        """The same server over the same connections, tried for longer or less long."""
+        other = Client.__new__(Client)
+        other._pool, other.patience = self._pool, patience
+        return other
+
     def close(self) -> None:
         """Close the connections; those in use, when their answers are here. The next call opens a new one."""
         self._pool.close()
 
+    # The server
+
+    health = verb(verbs.health)
+
     # Queues
 
-    create_queue = _verb(requests.create_queue)
-    update_queue = _verb(requests.update_queue)
-    delete_queue = _verb(requests.delete_queue)
-    queue = _verb(requests.queue)
-
-    def queues(self, count: bool = True) -> Iterator[Queue]:
-        """Every queue, fetched page by page while it is read; each with its `count`, unless that is not wanted."""
-        offset = 0
-        while True:
-            total, page = self._ask(requests.queue_page(offset, count))
-            yield from page
-            offset += len(page)
-            if not page or offset >= total:
-                return
+    create_queue = verb(verbs.create_queue)
+    ensure_queue = dialogue(verbs.ensure_queue)
+    update_queue = verb(verbs.update_queue)
+    delete_queue = verb(verbs.delete_queue)
+    queue = verb(verbs.queue)
+    queues = pages(verbs.queues)
 
     # Messages
 
-    send = _verb(requests.send)
-    send_many = _verb(requests.send_many)
-    claim = _verb(requests.claim)
-    ack = _verb(requests.ack)
-    renew = _verb(requests.renew)
-    release = _verb(requests.release)
-    peek = _verb(requests.peek)
-    purge = _verb(requests.purge)
+    send = verb(verbs.send)
+    send_many = verb(verbs.send_many)
+    send_once = verb(verbs.send_once)
+    send_lines = verb(verbs.send_lines)
+    claim = verb(verbs.claim)
+    ack = verb(verbs.ack)
+    renew = verb(verbs.renew)
+    release = verb(verbs.release)
+    peek = verb(verbs.peek)
+    purge = verb(verbs.purge)
 
     # Moves
 
-    move = _verb(requests.move)
-    redrive = _verb(requests.redrive)
-    find_move = _verb(requests.find_move)
-    cancel_move = _verb(requests.cancel_move)
-    moves = _verb(requests.moves)
+    move = verb(verbs.move)
+    redrive = verb(verbs.redrive)
+    find_move = verb(verbs.find_move)
+    cancel_move = verb(verbs.cancel_move)
+    moves = verb(verbs.moves)
 
     def follow_move(self, move_id: str, every_s: float = 0.5) -> Iterator[Move]:
         """How far a move is, again and again until it has ended."""
@@ -106,11 +129,32 @@ class Client:
                 return
             time.sleep(every_s)
 
+    # Shipments
+
+    claim_shipment = verb(verbs.claim_shipment)
+    shipment = verb(verbs.shipment)
+    shipments = pages(verbs.shipments)
+    next_shipment = dialogue(verbs.next_shipment)
+    read_shipment = pages(verbs.read_shipment)
+    settle_shipment = verb(verbs.settle_shipment)
+    release_shipment = verb(verbs.release_shipment)
+    beat_shipment = verb(verbs.beat_shipment)
+
+    # The ledger
+
+    ledger = pages(verbs.ledger)
+    claim_export = verb(verbs.claim_export)
+    export = verb(verbs.export)
+    exports = pages(verbs.exports)
+    next_export = dialogue(verbs.next_export)
+    read_export = pages(verbs.read_export)
+    settle_export = verb(verbs.settle_export)
+
     # API keys
 
-    keys = _verb(requests.keys)
-    create_key = _verb(requests.create_key)
-    revoke_key = _verb(requests.revoke_key)
+    keys = verb(verbs.keys)
+    create_key = verb(verbs.create_key)
+    revoke_key = verb(verbs.revoke_key)
 
     # Working
 
@@ -142,7 +186,11 @@ class Client:
     def _ask(self, request: Request[T] | Moot[T]) -> T:
         if isinstance(request, Moot):
             return request.value
-        answer = self._pool.ask(
-            request.method, request.path, request.body, repeatable=request.repeatable, patience_s=request.patience_s
-        )
-        return request.result(answer, self._pool.address.url)
+        pool = self._pool
+        tries = Tries(self.patience, request.repeatable, time.monotonic())
+        while True:
+            try:
+                return request.result(pool.ask(request), pool.address)
+            except (Unreachable, ServerFailed) as error:
+                pause_s = tries.pause_after(error, time.monotonic())
+            time.sleep(pause_s)

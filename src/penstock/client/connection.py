@@ -10,10 +10,11 @@ import os
 import select
 from collections.abc import Mapping
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
-from typing import Protocol
+from http.client import HTTPConnection, HTTPSConnection
+from typing import Any, Protocol
 
-from penstock.client.address import Address, Answer, Lost
+from penstock.client.address import FOREIGN, Address, Answer, Doing, Lost
+from penstock.client.requests import Request
 
 
 class HasDescriptor(Protocol):
@@ -50,53 +51,37 @@ class Connection:
             if descriptor >= 0:
                 os.close(descriptor)
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        *,
-        repeatable: bool,
-        patience_s: float = 0,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """The answer, whatever its status. `patience_s` is how long the server may take on purpose; `headers` go with
-        this request alone."""
-        sent = self._address.headers_with(headers)
+    def ask(self, request: Request[Any]) -> Answer:
+        """The answer, whatever its status."""
+        headers = self._address.headers_with(request.headers)
         if self._http.sock is not None and is_stale(self._http.sock):
             self._http.close()
         kept = self._http.sock is not None
         try:
-            return self._ask_once(method, path, body, sent, patience_s)
+            return self._ask_once(request, headers)
         except Lost:
             # A connection that was just opened does not go stale: then the server itself is in trouble.
-            if not (kept and repeatable):
+            if not (kept and request.repeatable):
                 raise
-        return self._ask_once(method, path, body, sent, patience_s)
+        return self._ask_once(request, headers)
 
-    def _ask_once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], patience_s: float
-    ) -> Answer:
+    def _ask_once(self, request: Request[Any], headers: Mapping[str, str]) -> Answer:
         address = self._address
         if self._http.sock is None:
             self._connect()
         finished = False
-        timeout_s = address.timeout_s + patience_s
+        timeout_s = address.timeout_s + request.wait_s
         try:
             self._http.sock.settimeout(timeout_s)
             # A server that refuses a body early answers before it closes; that answer may be here already.
             with suppress(BrokenPipeError, ConnectionResetError):
-                self._http.request(method, address.prefix + path, body, headers)
+                self._http.request(request.method, address.prefix + request.path, request.body, headers)
             with self._http.getresponse() as response:
                 answer = Answer(response.status, response.read(), response.headers)
             finished = True
             return answer
-        except TimeoutError as error:
-            raise address.no_answer(timeout_s) from error
-        except (OSError, IncompleteRead) as error:
-            raise address.lost(error) from error
-        except HTTPException as error:
-            raise address.not_http(error) from error
+        except FOREIGN as error:
+            raise address.translated(error, Doing.ASKING, timeout_s) from error
         finally:
             # What is left unread, even after an interrupt, must never pass for the next request's answer.
             if not finished:
@@ -108,7 +93,7 @@ class Connection:
             self._http.connect()
         except OSError as error:
             self._http.close()
-            raise self._address.cannot_reach(error) from error
+            raise self._address.translated(error, Doing.CONNECTING) from error
 
 
 def is_stale(sock: HasDescriptor) -> bool:

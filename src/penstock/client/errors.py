@@ -4,32 +4,41 @@ ClientError
 ├── Refused                   the caller must change the request (any 4xx)
 │   ├── InvalidRequest        400: a value that does not parse or is out of range
 │   ├── Unauthorized          401, 403: the API key is missing or not good enough
+│   ├── TooLarge              413: over a limit; says which
 │   ├── QueueNotFound         404
 │   ├── QueueExists           409
-│   ├── KeyNotFound           404, of an API key
-│   ├── KeyExists             409, of an API key
-│   ├── MoveNotFound          404, of a move
+│   ├── SendConflict          409: the idempotency key belongs to other content
+│   ├── MoveNotFound          404
 │   ├── MoveConflict          409: one of the queues is part of another move
-│   └── TooLarge              413: over a limit; says which
+│   ├── ShipmentNotFound      404, of a shipment or an export
+│   ├── ShipmentConflict      409: it is the turn of another number; see `expected`
+│   ├── ShipmentEnded         410: it was settled, released, lost or purged; see `how`
+│   ├── KeyNotFound           404
+│   └── KeyExists             409
 ├── ServerFailed              the operator must look (any 5xx)
-│   └── Unavailable           503: nobody must act; try again after `retry_after_s`
+│   └── Unavailable           503: try again after `retry_after_s`
 ├── Unreachable               no connection, or it broke, or no answer in time; see `sent`
 └── UnexpectedAnswer          not what a Penstock server says: look at the address
+
+Each has a `code`, a word for programs that does not change: `queue-not-found`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from penstock.errors import PenstockError
 
 
 class ClientError(PenstockError):
-    pass
+    code: ClassVar[str] = "client-error"
 
 
 class Refused(ClientError):
     """`status` is the server's, or None where the client itself refused to send the request."""
+
+    code = "refused"
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -37,48 +46,74 @@ class Refused(ClientError):
 
 
 class InvalidRequest(Refused):
-    pass
+    code = "invalid-request"
 
 
 class Unauthorized(Refused):
-    pass
-
-
-class QueueNotFound(Refused):
-    pass
-
-
-class QueueExists(Refused):
-    pass
-
-
-class KeyNotFound(Refused):
-    pass
-
-
-class KeyExists(Refused):
-    pass
-
-
-class MoveNotFound(Refused):
-    pass
-
-
-class MoveConflict(Refused):
-    pass
+    code = "unauthorized"
 
 
 class TooLarge(Refused):
-    pass
+    code = "too-large"
+
+
+class QueueNotFound(Refused):
+    code = "queue-not-found"
+
+
+class QueueExists(Refused):
+    code = "queue-exists"
+
+
+class SendConflict(Refused):
+    code = "send-conflict"
+
+
+class MoveNotFound(Refused):
+    code = "move-not-found"
+
+
+class MoveConflict(Refused):
+    code = "move-conflict"
+
+
+class ShipmentNotFound(Refused):
+    code = "shipment-not-found"
+
+
+class ShipmentConflict(Refused):
+    """`expected` is the number that can be claimed."""
+
+    code = "shipment-conflict"
+    expected: int | None = None
+
+
+class ShipmentEnded(Refused):
+    """`how` is settled, released, lost, or purged for messages that left by other means."""
+
+    code = "shipment-ended"
+    how: str = "ended"
+
+
+class KeyNotFound(Refused):
+    code = "key-not-found"
+
+
+class KeyExists(Refused):
+    code = "key-exists"
 
 
 class ServerFailed(ClientError):
-    def __init__(self, message: str, status: int) -> None:
+    code = "server-failed"
+
+    def __init__(self, message: str, status: int = 500) -> None:
         super().__init__(message)
         self.status = status
 
 
 class Unavailable(ServerFailed):
+    code = "unavailable"
+
     def __init__(self, message: str, retry_after_s: int = 1) -> None:
         super().__init__(message, 503)
         self.retry_after_s = retry_after_s
@@ -87,13 +122,15 @@ class Unavailable(ServerFailed):
 class Unreachable(ClientError):
     """`sent` says that the server may have carried out the request although no answer came."""
 
-    def __init__(self, message: str, *, sent: bool) -> None:
+    code = "unreachable"
+
+    def __init__(self, message: str, *, sent: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
 
 
 class UnexpectedAnswer(ClientError):
-    pass
+    code = "unexpected-answer"
 
 
 _REFUSALS: dict[int, type[Refused]] = {
@@ -106,19 +143,18 @@ _REFUSALS: dict[int, type[Refused]] = {
 }
 
 
-# Where the thing that is missing or there already is an API key.
-KEY_REFUSALS: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
-# A move is asked for by its id; to start one takes two queues.
-MOVE_REFUSALS: Mapping[int, type[Refused]] = {404: MoveNotFound}
-START_REFUSALS: Mapping[int, type[Refused]] = {409: MoveConflict}
-
-
 def error_of(
-    status: int, message: str, retry_after: str | None, refusals: Mapping[int, type[Refused]] | None = None
+    status: int, told: Mapping[str, Any], retry_after: str | None, refusals: Mapping[int, type[Refused]] | None = None
 ) -> ClientError:
-    """The one table from an HTTP status to an exception; `refusals` go before it."""
+    """The one table from an HTTP status to an exception; `refusals` go before it. `told` is what the server says."""
+    message = told["error"]
     if status == 503:
         return Unavailable(message, int(retry_after) if retry_after and retry_after.isdecimal() else 1)
     if status >= 500:
         return ServerFailed(message, status)
-    return {**_REFUSALS, **(refusals or {})}.get(status, Refused)(message, status)
+    error = {**_REFUSALS, **(refusals or {})}.get(status, Refused)(message, status)
+    if isinstance(error, ShipmentConflict):
+        error.expected = told.get("expected")
+    elif isinstance(error, ShipmentEnded):
+        error.how = str(told.get("how", "ended"))
+    return error

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from typing import Any
 
 from penstock.client.address import Address, Answer
 from penstock.client.connection import Connection
+from penstock.client.requests import Request
 
 # How many connections wait for their next request at most; more are closed when they are done.
 MOST_IDLE = 32
@@ -42,22 +43,13 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        *,
-        repeatable: bool,
-        patience_s: float = 0,
-        headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    def ask(self, request: Request[Any]) -> Answer:
         """As `Connection.ask`."""
         with self._lock:
             connection = self._idle.pop() if self._idle else Connection(self.address)
             self._busy.add(connection)
         try:
-            return connection.ask(method, path, body, repeatable=repeatable, patience_s=patience_s, headers=headers)
+            return connection.ask(request)
         finally:
             self._put_back(connection)
 

@@ -5,18 +5,13 @@ Dataclasses, not the core's structs: the client needs nothing but Python.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypedDict
 
-from penstock.client.errors import InvalidRequest
-
 # What can be sent: bytes as they are, text as UTF-8, and whatever JSON can say as JSON.
 Body: TypeAlias = bytes | bytearray | memoryview | str | dict[str, Any] | list[Any] | int | float | bool | None
-
-_JSON = "application/json"
 
 
 class Redrive(TypedDict):
@@ -76,12 +71,24 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret, which only `create_key` tells. `revoked_at` is None while it is good."""
+    """An API key without its secret. `revoked_at` is None while it is good."""
 
     name: str
     rules: list[str]
     created_at: int
     revoked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """The `secret` is told this once, and is in no representation. `warning` is there for the first key of a store:
+    from then on every request needs one."""
+
+    name: str
+    rules: list[str]
+    created_at: int
+    secret: str = field(repr=False)
+    warning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,16 @@ class Sent:
 
     id: str
     stored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentCounts:
+    """Of a send in bulk: how many messages it had, how many of them are stored (twins are not), and whether a send with
+    the same key was carried out before, so that nothing was stored now."""
+
+    count: int
+    stored: int
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,108 +208,92 @@ class Move:
         return self.status != "in-progress"
 
 
-def move_from(answer: Mapping[str, Any]) -> Move:
-    return Move(**{name: answer[name] for name in Move.__slots__})
+@dataclass(frozen=True, slots=True)
+class ShipmentRef:
+    """Which shipment is meant: that of this number, of this consumer, from this queue."""
+
+    queue: str
+    consumer: str
+    number: int
 
 
-def queue_from(answer: Mapping[str, Any]) -> Queue:
-    count = answer.get("count")
-    tally = answer.get("tally")
-    return Queue(
-        answer["name"],
-        answer["created_at"],
-        answer["settings"],
-        count and _count_from(count),
-        tally and Tally(tally["arrived"], tally["departed"]),
-    )
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """`until` is when it is lost unless a heartbeat comes before. `ended_at` is None while it is in progress."""
+
+    queue: str
+    consumer: str
+    number: int
+    state: Literal["open", "gathering", "settled", "released", "lost"]
+    messages: int
+    bytes: int
+    claimed_at: int
+    until: int
+    ended_at: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state not in ("open", "gathering")
+
+    @property
+    def ref(self) -> ShipmentRef:
+        return ShipmentRef(self.queue, self.consumer, self.number)
 
 
-def _count_from(answer: Mapping[str, Any]) -> Count:
-    """A newer server may tell more, and an older one less."""
-    return Count(
-        total=answer["total"],
-        ready=answer["ready"],
-        delayed=answer["delayed"],
-        claimed=answer["claimed"],
-        exact=answer["exact"],
-        oldest_sent_at=answer["oldest_sent_at"],
-        oldest_ready_sent_at=answer.get("oldest_ready_sent_at"),
-    )
+@dataclass(frozen=True, slots=True)
+class ExportRef:
+    """Which export of the ledger is meant: that of this number, of this consumer."""
+
+    consumer: str
+    number: int
 
 
-def message_from(answer: Mapping[str, Any]) -> Message:
-    return Message(**_fields(answer))
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The `rows` of the ledger numbered above `after` through `through`. `settled_at` is None until it is settled."""
+
+    consumer: str
+    number: int
+    after: int
+    through: int
+    rows: int
+    claimed_at: int
+    settled_at: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.settled_at is not None
+
+    @property
+    def ref(self) -> ExportRef:
+        return ExportRef(self.consumer, self.number)
 
 
-def claimed_from(answer: Mapping[str, Any]) -> ClaimedMessage:
-    return ClaimedMessage(**_fields(answer), receipt=answer["receipt"])
+class LedgerFilter(TypedDict, total=False):
+    """Rows for which all that is given holds: of queues that had this name, of this message, finished at `since` or
+    later, finished before `before`."""
+
+    queue: str | None
+    id: str | None
+    since: int | None
+    before: int | None
 
 
-def draft_to(draft: Draft | Body) -> dict[str, object]:
-    if not isinstance(draft, Draft):
-        draft = Draft(draft)
-    body, content_type = _bytes_of(draft.body)
-    optional = {
-        "content_type": content_type if draft.content_type is None else draft.content_type,
-        "attributes": dict(draft.attributes) if draft.attributes else None,
-        "delay_ms": draft.delay_ms,
-    }
-    return _body_to(body) | {name: value for name, value in optional.items() if value is not None}
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """What became of a message. `body_hash` is the SHA-256 of its body in hexadecimal; `body` is there where the ledger
+    of its queue keeps bodies."""
 
-
-def _bytes_of(body: Body) -> tuple[bytes, str | None]:
-    """The bytes of a body, and the content type that it has by its nature."""
-    match body:
-        case bytes():
-            return body, None
-        case str():
-            try:
-                return body.encode(), None
-            except UnicodeEncodeError as error:
-                raise InvalidRequest(f"the body is text that UTF-8 cannot carry: {error}") from error
-        case bytearray() | memoryview():
-            return bytes(body), None
-        case dict() | list() | int() | float() | None:
-            return _json_of(body), _JSON
-    raise InvalidRequest(
-        f"a body is bytes, str, or a JSON value (dict, list, int, float, bool, None), not {type(body).__name__}"
-    )
-
-
-def _json_of(value: object) -> bytes:
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidRequest(f"the body cannot be written as JSON: {error}") from error
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        # Half of a surrogate pair: JSON can say it in ASCII only.
-        return json.dumps(value, separators=(",", ":")).encode()
-
-
-def _body_to(body: bytes) -> dict[str, object]:
-    # A zero byte takes six characters in JSON: bodies full of them would not fit into a request.
-    if b"\0" not in body:
-        try:
-            return {"body": body.decode()}
-        except UnicodeDecodeError:
-            pass
-    return {"body_base64": base64.b64encode(body).decode()}
-
-
-def _fields(answer: Mapping[str, Any]) -> dict[str, Any]:
-    text = answer.get("body")
-    # "surrogatepass" mirrors the server, so that no body it hands out is lost here.
-    body = base64.b64decode(answer["body_base64"]) if text is None else text.encode("utf-8", "surrogatepass")
-    return {
-        "id": answer["id"],
-        "queue": answer["queue"],
-        "body": body,
-        "content_type": answer["content_type"],
-        "attributes": answer["attributes"] or {},
-        "sent_at": answer["sent_at"],
-        "ready_at": answer["ready_at"],
-        "receives": answer["receives"],
-        "came_from": answer.get("came_from"),
-    }
+    number: int
+    queue: str
+    id: str
+    sent_at: int
+    first_claimed_at: int | None
+    last_claimed_at: int | None
+    finished_at: int
+    receives: int
+    outcome: Literal["processed", "expired", "dead-lettered", "failed", "purged", "moved", "collapsed"]
+    size: int
+    body_hash: str
+    content_type: str | None
+    body: bytes | None = None

@@ -5,20 +5,15 @@ handler is done, how long to wait, and what to tell. It never talks to a server,
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from penstock.client.errors import ClientError, ServerFailed, Unavailable, Unreachable
+from penstock.client.errors import ClientError, ServerFailed, Unreachable
 from penstock.client.values import ClaimedMessage
 
 log = logging.getLogger("penstock.worker")
 
 _MOST_HELD = 10_000
-_FIRST_NAP_S = 0.1
-_LONGEST_NAP_S = 5.0
-# What a server may ask for with Retry-After.
-_LONGEST_WISH_S = 60
 
 
 class Retry(Exception):
@@ -203,7 +198,7 @@ def _tell(message: ClaimedMessage, verdict: Verdict) -> None:
         log.debug("%s %s", verdict.outcome, name)
 
 
-class Server:
+class Reachability:
     """Whether the server answers: said when that changes, and not with every request."""
 
     def __init__(self) -> None:
@@ -221,17 +216,3 @@ class Server:
         if not self._away:
             self._away = True
             log.warning("%s; trying until the server answers", error)
-
-
-class Nap:
-    """How long to wait before the next try: longer each time."""
-
-    def __init__(self) -> None:
-        self._next_s = _FIRST_NAP_S
-
-    def after(self, error: ClientError) -> float:
-        wish_s = min(error.retry_after_s, _LONGEST_WISH_S) if isinstance(error, Unavailable) else 0
-        # Many workers lose the server at once; they should not all come back at once.
-        pause_s = wish_s + self._next_s * random.uniform(0.5, 1.0)  # noqa: S311
-        self._next_s = min(2 * self._next_s, _LONGEST_NAP_S)
-        return pause_s

@@ -19,8 +19,9 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.errors import ClientError
+from penstock.client.patience import ONCE, Pauses
 from penstock.client.values import ClaimedMessage
-from penstock.client.work import RETURNED, Book, Nap, Plan, Server, Verdict, Worked, log, verdict_on
+from penstock.client.work import RETURNED, Book, Plan, Reachability, Verdict, Worked, log, verdict_on
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
@@ -36,7 +37,9 @@ class Worker:
     ) -> None:
         if inspect.iscoroutinefunction(handle):
             raise TypeError("the handler is a coroutine function, which AsyncClient.work runs")
-        self._client = client
+        # A worker tries by itself, and for as long as it takes: one that waits in a call could not stop.
+        self._client = client.with_patience(ONCE)
+        self._patience = client.patience
         self._plan = plan
         self._handle = handle
         self._stop = stop
@@ -47,7 +50,7 @@ class Worker:
         self._lock = threading.Lock()
         # Held while a renewal is under way: one that overtook a release would hold the message again.
         self._renewing = threading.Lock()
-        self._server = Server()
+        self._server = Reachability()
         self._todo: queue.SimpleQueue[ClaimedMessage | None] = queue.SimpleQueue()
         # Wakes the calling thread. A signal may put here whatever that thread is in the middle of; an Event may not be
         # set then.
@@ -98,7 +101,7 @@ class Worker:
     # The calling thread
 
     def _claim_all(self) -> None:
-        plan, nap = self._plan, Nap()
+        plan, pauses = self._plan, Pauses(self._patience)
         while not self._is_stopping():
             self._forget_news()
             wanted = plan.wanted(len(self._book.held))
@@ -109,10 +112,10 @@ class Worker:
                 messages = self._client.claim(plan.queue, wanted, plan.hold_ms, plan.wait_ms)
             except ClientError as error:
                 self._server.failed(error)
-                self._wait(nap.after(error), only_stop=True)
+                self._wait(pauses.after(error), only_stop=True)
                 continue
             self._server.answered()
-            nap = Nap()
+            pauses = Pauses(self._patience)
             if plan.until_empty and not messages and not self._book.held:
                 return
             with self._lock:
@@ -180,7 +183,7 @@ class Worker:
 
     def _settle(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
         """Tries until the server has answered, or there is no time left to try."""
-        nap = Nap()
+        pauses = Pauses(self._patience)
         with self._lock:
             self._book.begin_settling(messages)
         if not verdict.acks:
@@ -195,7 +198,7 @@ class Worker:
                         self._book.settled(message, verdict, settled)
                 break
             except ClientError as error:
-                if self._gives_up(error, nap):
+                if self._gives_up(error, pauses):
                     with self._lock:
                         for message in messages:
                             self._book.unsettled(message, verdict)
@@ -207,13 +210,13 @@ class Worker:
             return self._client.ack(self._plan.queue, messages)
         return self._client.release(self._plan.queue, messages, verdict.delay_ms)
 
-    def _gives_up(self, error: ClientError, nap: Nap) -> bool:
+    def _gives_up(self, error: ClientError, pauses: Pauses) -> bool:
         try:
             self._server.failed(error)
         except ClientError:
             self._fail(error)
             return True
-        return self._over.wait(nap.after(error))
+        return self._over.wait(pauses.after(error))
 
     def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
@@ -222,7 +225,7 @@ class Worker:
     # The thread that renews
 
     def _renew_all(self) -> None:
-        plan, nap = self._plan, Nap()
+        plan, pauses = self._plan, Pauses(self._patience)
         pause_s = plan.renew_every_s
         while not self._over.wait(pause_s):
             pause_s = plan.renew_every_s
@@ -233,9 +236,9 @@ class Worker:
                     done = self._client.renew(plan.queue, receipts, plan.hold_ms)
                 with self._lock:
                     self._book.renewed(receipts, done)
-                nap = Nap()
+                pauses = Pauses(self._patience)
             except ClientError as error:
-                if self._gives_up(error, nap):
+                if self._gives_up(error, pauses):
                     return
                 pause_s = 0
 

@@ -17,6 +17,7 @@ from penstock.client import ClientError
 from penstock.client import Unreachable as ConnectionFailed
 from penstock.client.address import Address, Answer
 from penstock.client.pool import Pool
+from penstock.client.requests import Request
 from penstock.spark.failures import Conflict, Ended, Failed, Refused, Unreachable
 
 JSON = "application/json"
@@ -101,7 +102,7 @@ class Asking:
 
     def _once(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         try:
-            return self._pool.ask(method, path, body, repeatable=True, headers=headers)
+            return self._pool.ask(Request(_nothing, method, path, body, repeatable=True, headers=headers))
         except ConnectionFailed:
             raise
         except ClientError as error:
@@ -109,8 +110,11 @@ class Asking:
 
     def _open(self) -> Pool:
         # Each thread has a connection to itself: a heartbeat never waits for the answer to somebody's long request.
-        headers = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
-        return Pool(Address(self.url, headers, min(_TIMEOUT_S, max(self.patience_s, 1.0))))
+        return Pool(Address(self.url, self._api_key, min(_TIMEOUT_S, max(self.patience_s, 1.0))))
+
+
+def _nothing(_answer: Answer) -> None:
+    """Answers are read here, not by the pool's request."""
 
 
 def _checked(answer: Answer, url: str) -> Answer:

@@ -1,0 +1,602 @@
+"""The verbs of the native API: what each asks, and how its answer reads.
+
+One file because the API is one vocabulary, to be read from end to end. Nothing here talks to a server: `Client` and
+`AsyncClient` make their methods of these functions, with the parameters and the documentation written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeAlias, TypeVar, Unpack
+
+from penstock import limits
+from penstock.client.address import Answer
+from penstock.client.codec import claimed_from, draft_to, message_from, queue_from, row_from, value_from
+from penstock.client.errors import (
+    InvalidRequest,
+    KeyExists,
+    KeyNotFound,
+    MoveConflict,
+    MoveNotFound,
+    QueueExists,
+    Refused,
+    SendConflict,
+    ShipmentConflict,
+    ShipmentEnded,
+    ShipmentNotFound,
+)
+from penstock.client.requests import Dialogue, Moot, Page, Pages, Request, encoded, query_of, queue_path, quoted
+from penstock.client.values import (
+    Body,
+    ClaimedMessage,
+    Draft,
+    Export,
+    ExportRef,
+    Key,
+    LedgerFilter,
+    LedgerRow,
+    Message,
+    Move,
+    MoveTerms,
+    NewKey,
+    Peeked,
+    Queue,
+    Sent,
+    SentCounts,
+    Settings,
+    Shipment,
+    ShipmentRef,
+)
+
+T = TypeVar("T")
+
+# A receipt, a message id, a claimed message, or several of them.
+Receipts: TypeAlias = str | ClaimedMessage | Iterable[str | ClaimedMessage]
+
+LINES = "application/x-ndjson"
+_NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run")
+_HOUR_MS = 3_600_000
+
+# What is missing, in the way or gone, where that is not a queue.
+_SENDING: Mapping[int, type[Refused]] = {409: SendConflict}
+_MOVE: Mapping[int, type[Refused]] = {404: MoveNotFound}
+_MOVE_START: Mapping[int, type[Refused]] = {409: MoveConflict}
+_SHIPMENT_CLAIM: Mapping[int, type[Refused]] = {409: ShipmentConflict, 410: ShipmentEnded}
+_SHIPMENT: Mapping[int, type[Refused]] = {404: ShipmentNotFound, 409: ShipmentConflict, 410: ShipmentEnded}
+_KEY: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
+
+
+# The server
+
+
+def health() -> Request[Literal["green", "red"]]:
+    """`green` when the server can use its store. Asks the health of the mqs API, where the server serves it."""
+    return Request(_health, "GET", "/health", repeatable=True)
+
+
+# Queues
+
+
+def create_queue(name: str, **settings: Unpack[Settings]) -> Request[Queue]:
+    return Request(_queue, "PUT", queue_path(name), encoded(settings))
+
+
+def ensure_queue(name: str, **settings: Unpack[Settings]) -> Dialogue[Queue]:
+    """The queue, created with these settings if there is none; one that exists stays as it is."""
+    try:
+        # May be repeated: that it exists already is as good.
+        created: Queue = yield replace(create_queue(name, **settings), repeatable=True)
+        return created
+    except QueueExists:
+        found: Queue = yield queue(name)
+        return found
+
+
+def update_queue(name: str, **settings: Unpack[Settings]) -> Request[Queue]:
+    return Request(_queue, "PATCH", queue_path(name), encoded(settings), repeatable=True)
+
+
+def delete_queue(name: str) -> Request[Queue]:
+    """The queue as it was. Its messages are gone with it."""
+    return Request(_queue, "DELETE", queue_path(name))
+
+
+def queue(name: str) -> Request[Queue]:
+    """The queue with its count and its tally."""
+    return Request(_queue, "GET", queue_path(name), repeatable=True)
+
+
+def queues(count: bool = True, per_page: int = 1_000) -> Pages[Queue]:
+    """Every queue, fetched page by page while it is read; each with its `count`, unless that is not wanted."""
+    return _queues_from(0, count, per_page)
+
+
+def _queues_from(offset: int, count: bool, per_page: int) -> Request[Page[Queue]]:
+    def read(answer: Answer) -> Page[Queue]:
+        told = answer.json()
+        found = [queue_from(one) for one in told["queues"]]
+        behind = offset + len(found)
+        return Page(found, _queues_from(behind, count, per_page) if found and behind < told["total"] else None)
+
+    query = query_of(offset=offset, limit=per_page, count=None if count else "false")
+    return Request(read, "GET", f"/v1/queues{query}", repeatable=True)
+
+
+# Messages
+
+
+def send(
+    queue: str,
+    body: Body,
+    *,
+    content_type: str | None = None,
+    attributes: Mapping[str, str] | None = None,
+    delay_ms: int | None = None,
+) -> Request[str]:
+    """The id of the message; of its earlier twin, where the queue keeps only one of two."""
+    draft = draft_to(Draft(body, content_type, attributes, delay_ms))
+    return Request(_sent_id, "POST", queue_path(queue, "/messages"), encoded({"messages": [draft]}))
+
+
+def send_many(queue: str, messages: Iterable[Draft | Body]) -> Request[list[Sent]] | Moot[list[Sent]]:
+    """All or nothing, in one request."""
+    drafts = _drafts_of(messages, "send_many")
+    if not drafts:
+        return Moot([])
+    return Request(_sent, "POST", queue_path(queue, "/messages"), encoded({"messages": drafts}))
+
+
+def send_once(queue: str, messages: Iterable[Draft | Body], key: str) -> Request[SentCounts] | Moot[SentCounts]:
+    """All or nothing, in one request, and unless a send with this idempotency key was carried out before. It may be
+    repeated without storing anything twice; with other messages for the same key it is a SendConflict."""
+    drafts = _drafts_of(messages, "send_once")
+    if not drafts:
+        return Moot(SentCounts(0, 0))
+    return bulk_send(queue, encoded({"messages": drafts}), "application/json", key)
+
+
+def send_lines(
+    queue: str, lines: bytes | Iterable[Draft | Body], key: str | None = None
+) -> Request[SentCounts] | Moot[SentCounts]:
+    """As JSON lines: messages, or bytes that are lines already. With a `key` as `send_once`, and without it each call
+    stores them."""
+    body = lines if isinstance(lines, bytes) else b"\n".join(map(encoded, _drafts_of(lines, "send_lines")))
+    if not body.strip():
+        return Moot(SentCounts(0, 0))
+    return bulk_send(queue, body, LINES, key)
+
+
+def bulk_send(queue: str, body: bytes, content_type: str, key: str | None) -> Request[SentCounts]:
+    headers = {"Content-Type": content_type} | ({} if key is None else {"Idempotency-Key": _checked_key(key)})
+    return Request(_sent_counts, "POST", queue_path(queue, "/messages"), body, key is not None, 0, _SENDING, headers)
+
+
+def claim(queue: str, limit: int = 1, hold_ms: int | None = None, wait_ms: int = 0) -> Request[list[ClaimedMessage]]:
+    """Up to `limit` messages, held for `hold_ms` or as long as the queue says; none after `wait_ms`."""
+    asked = {"limit": limit, "hold_ms": hold_ms, "wait_ms": wait_ms}
+    return Request(_claimed, "POST", queue_path(queue, "/claim"), encoded(asked), wait_s=wait_ms / 1000)
+
+
+def ack(queue: str, receipts: Receipts) -> Request[list[bool]] | Moot[list[bool]]:
+    """Each True is a message that is finished; each False a receipt whose claim has ended."""
+    return _of_receipts(queue, "/ack", receipts)
+
+
+def renew(queue: str, receipts: Receipts, hold_ms: int) -> Request[list[bool]] | Moot[list[bool]]:
+    """Hold the messages for `hold_ms` from now."""
+    return _of_receipts(queue, "/renew", receipts, repeatable=True, hold_ms=hold_ms)
+
+
+def release(queue: str, receipts: Receipts, delay_ms: int | None = None) -> Request[list[bool]] | Moot[list[bool]]:
+    """Give the messages back: they are ready after `delay_ms`, or as the backoff of their queue says."""
+    return _of_receipts(queue, "/release", receipts, delay_ms=delay_ms)
+
+
+def peek(queue: str, limit: int = 10, after: str | None = None) -> Request[Peeked]:
+    """Look without claiming. `after` goes on where an earlier peek ended."""
+    return Request(_peeked, "GET", queue_path(queue, "/messages", limit=limit, after=after), repeatable=True)
+
+
+def purge(queue: str, older_than_ms: int | None = None) -> Request[int]:
+    """Remove every message, claimed or not; or only those that were sent longer ago. How many there were."""
+    asked = {} if older_than_ms is None else {"older_than_ms": older_than_ms}
+    return Request(_purged, "POST", queue_path(queue, "/purge"), encoded(asked))
+
+
+# Moves
+
+
+def move(source: str, target: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
+    """Start to move messages from one queue into another. It goes on in the background, also after a restart."""
+    return _move_with(source, target, terms)
+
+
+def redrive(queue: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
+    """Start to move dead letters back to the queues they came from."""
+    return _move_with(queue, None, terms)
+
+
+def find_move(move_id: str) -> Request[Move]:
+    """How a move goes, or how it ended, for a day."""
+    return Request(_move, "GET", _move_path(move_id), repeatable=True, refusals=_MOVE)
+
+
+def cancel_move(move_id: str) -> Request[Move]:
+    """Move nothing further; what has moved stays moved. A move that has ended stays as it is."""
+    return Request(_move, "POST", _move_path(move_id, "/cancel"), b"{}", repeatable=True, refusals=_MOVE)
+
+
+def moves(limit: int = 100) -> Request[list[Move]]:
+    """Those that are in progress or ended within a day, the latest first."""
+    return Request(_moves, "GET", f"/v1/moves{query_of(limit=limit)}", repeatable=True)
+
+
+# Shipments. Their numbers make every verb repeatable.
+
+
+def claim_shipment(
+    shipment: ShipmentRef | Shipment, limit: int = 100_000, hold_ms: int = _HOUR_MS
+) -> Request[Shipment | None]:
+    """The shipment of this number, claimed now or before; None when nothing is ready."""
+    path, body = _shipment_path(shipment), encoded({"limit": limit, "hold_ms": hold_ms})
+    return Request(_shipment_or_none, "PUT", path, body, repeatable=True, refusals=_SHIPMENT_CLAIM)
+
+
+def shipment(shipment: ShipmentRef | Shipment) -> Request[Shipment]:
+    """How it is with a shipment, or how it ended."""
+    return Request(_shipment, "GET", _shipment_path(shipment), repeatable=True, refusals=_SHIPMENT)
+
+
+def shipments(queue: str, consumer: str | None = None, per_page: int = limits.LIST_LIMIT) -> Pages[Shipment]:
+    """Those of a queue, by consumer and number, or of one consumer. Where a page does not hold those of all consumers,
+    the first of them are found: name the others."""
+    return _shipments_after(queue, consumer, 0, per_page)
+
+
+def next_shipment(queue: str, consumer: str) -> Dialogue[ShipmentRef]:
+    """The one in progress, else the one after the last: what a consumer claims next."""
+    last: Shipment | None = yield from _last_of(shipments(queue, consumer))
+    if last is None:
+        return ShipmentRef(queue, consumer, 1)
+    return replace(last.ref, number=last.number + 1) if last.has_ended else last.ref
+
+
+def read_shipment(
+    shipment: ShipmentRef | Shipment, start: int = 0, stop: int | None = None, per_page: int = limits.BULK_LIMIT
+) -> Pages[Message]:
+    """The messages at positions `start` up to, not including, `stop`, fetched page by page while they are read. They
+    are the same, in the same order, each time."""
+    return read_positions(shipment, start, stop, per_page, Form(_messages, len))
+
+
+def settle_shipment(shipment: ShipmentRef | Shipment, keep: bool = False) -> Request[Shipment]:
+    """Finish all its messages. `keep` leaves it readable until the consumer's next one is settled."""
+    return _of_shipment(shipment, "/settle", {"keep": keep})
+
+
+def release_shipment(shipment: ShipmentRef | Shipment) -> Request[Shipment]:
+    """Give all its messages back."""
+    return _of_shipment(shipment, "/release", {})
+
+
+def beat_shipment(shipment: ShipmentRef | Shipment, hold_ms: int = _HOUR_MS) -> Request[Shipment]:
+    """A heartbeat: hold it for `hold_ms` from now."""
+    return _of_shipment(shipment, "/heartbeat", {"hold_ms": hold_ms})
+
+
+# The ledger
+
+
+def ledger(
+    *,
+    after: int = 0,
+    per_page: int = 1_000,
+    **wanted: Unpack[LedgerFilter],
+) -> Pages[LedgerRow]:
+    """What became of messages: the rows numbered above `after`, fetched page by page while they are read."""
+    return read_ledger(after, per_page, wanted, Form(_rows, len, _last_number))
+
+
+def claim_export(export: ExportRef | Export, limit: int = 1_000_000) -> Request[Export | None]:
+    """The export of this number, claimed now or before; None when there are no rows yet."""
+    body = encoded({"limit": limit})
+    return Request(_export_or_none, "PUT", _export_path(export), body, repeatable=True, refusals=_SHIPMENT_CLAIM)
+
+
+def export(export: ExportRef | Export) -> Request[Export]:
+    return Request(_export, "GET", _export_path(export), repeatable=True, refusals=_SHIPMENT)
+
+
+def exports(consumer: str | None = None, per_page: int = limits.LIST_LIMIT) -> Pages[Export]:
+    """By consumer and number, or those of one consumer. Where a page does not hold those of all consumers, the first of
+    them are found: name the others."""
+    return _exports_after(consumer, 0, per_page)
+
+
+def next_export(consumer: str) -> Dialogue[ExportRef]:
+    """The one that is not settled, else the one after the last: what a consumer claims next."""
+    last: Export | None = yield from _last_of(exports(consumer))
+    if last is None:
+        return ExportRef(consumer, 1)
+    return replace(last.ref, number=last.number + 1) if last.has_ended else last.ref
+
+
+def read_export(
+    export: ExportRef | Export, after: int = 0, through: int | None = None, per_page: int = limits.BULK_LIMIT
+) -> Pages[LedgerRow]:
+    """Its rows numbered above `after`, up to and including `through`, fetched page by page while they are read."""
+    return read_numbers(export, after, through, per_page, Form(_rows, len, _last_number, _rows_through))
+
+
+def settle_export(export: ExportRef | Export) -> Request[Export]:
+    """The consumer has it."""
+    return Request(_export, "POST", _export_path(export, "/settle"), b"{}", repeatable=True, refusals=_SHIPMENT)
+
+
+# API keys
+
+
+def keys() -> Request[list[Key]]:
+    """All of them, revoked ones too, in the order of their creation."""
+    return Request(_keys, "GET", "/v1/keys", repeatable=True)
+
+
+def create_key(name: str, rules: Iterable[str]) -> Request[NewKey]:
+    """The new key with its secret, which is told this once. From the first key on every request needs one."""
+    return Request(_new_key, "POST", "/v1/keys", encoded({"name": name, "rules": list(rules)}), refusals=_KEY)
+
+
+def revoke_key(name: str) -> Request[None]:
+    """Refuse the key from now on, for good."""
+    path = f"/v1/keys/{quoted(name, 'name of an API key')}"
+    return Request(_revoked, "DELETE", path, repeatable=True, refusals=_KEY)
+
+
+# What is read page by page, in JSON or in Arrow
+
+
+def _no_last(_items: Sequence[object]) -> int:
+    raise TypeError("these have no numbers")
+
+
+def _all_of_them(items: Sequence[T], _through: int) -> Sequence[T]:
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """How a page of messages or rows comes: its items, how many messages or rows they are, the number of the last row,
+    and the items without the rows behind a number."""
+
+    items: Callable[[Answer], Sequence[T]]
+    count: Callable[[Sequence[T]], int]
+    last: Callable[[Sequence[T]], int] = _no_last
+    through: Callable[[Sequence[T], int], Sequence[T]] = _all_of_them
+    headers: Mapping[str, str] | None = None
+
+
+def read_positions(
+    shipment: ShipmentRef | Shipment, start: int, stop: int | None, per_page: int, form: Form[T]
+) -> Pages[T]:
+    def page(start: int) -> Request[Page[T]]:
+        def read(answer: Answer) -> Page[T]:
+            items = form.items(answer)
+            count = form.count(items)
+            behind = start + count
+            return Page(items, page(behind) if count and (stop is None or behind < stop) else None)
+
+        limit = per_page if stop is None else min(per_page, stop - start)
+        path = _shipment_path(shipment, "/messages", start=start, limit=limit)
+        return Request(read, "GET", path, repeatable=True, refusals=_SHIPMENT, headers=form.headers)
+
+    return Moot(Page([])) if stop is not None and start >= stop else page(start)
+
+
+def read_numbers(export: ExportRef | Export, after: int, through: int | None, per_page: int, form: Form[T]) -> Pages[T]:
+    def page(after: int) -> Request[Page[T]]:
+        def read(answer: Answer) -> Page[T]:
+            items = form.items(answer)
+            if not form.count(items):
+                return Page([])
+            last = form.last(items)
+            if through is None or last < through:
+                return Page(items, page(last))
+            return Page(form.through(items, through))
+
+        path = _export_path(export, "/rows", after=after, limit=per_page)
+        return Request(read, "GET", path, repeatable=True, refusals=_SHIPMENT, headers=form.headers)
+
+    return Moot(Page([])) if through is not None and after >= through else page(after)
+
+
+def read_ledger(after: int, per_page: int, wanted: LedgerFilter, form: Form[T]) -> Request[Page[T]]:
+    def read(answer: Answer) -> Page[T]:
+        items = form.items(answer)
+        return Page(items, read_ledger(form.last(items), per_page, wanted, form) if form.count(items) else None)
+
+    path = f"/v1/ledger{query_of(after=after, limit=per_page, **wanted)}"
+    return Request(read, "GET", path, repeatable=True, headers=form.headers)
+
+
+def _shipments_after(queue: str, consumer: str | None, after: int, per_page: int) -> Request[Page[Shipment]]:
+    def read(answer: Answer) -> Page[Shipment]:
+        found = [value_from(Shipment, one) for one in answer.json()["shipments"]]
+        if len(found) < per_page:
+            return Page(found)
+        # The cursor is a number, and numbers go up only within one consumer's.
+        return Page(found, _shipments_after(queue, found[-1].consumer, found[-1].number, per_page))
+
+    path = queue_path(queue, "/shipments", consumer=consumer, after=after, limit=per_page)
+    return Request(read, "GET", path, repeatable=True)
+
+
+def _exports_after(consumer: str | None, after: int, per_page: int) -> Request[Page[Export]]:
+    def read(answer: Answer) -> Page[Export]:
+        found = [value_from(Export, one) for one in answer.json()["exports"]]
+        if len(found) < per_page:
+            return Page(found)
+        return Page(found, _exports_after(found[-1].consumer, found[-1].number, per_page))
+
+    path = f"/v1/ledger/exports{query_of(consumer=consumer, after=after, limit=per_page)}"
+    return Request(read, "GET", path, repeatable=True)
+
+
+def _last_of(pages: Pages[T]) -> Dialogue[T | None]:
+    last: T | None = None
+    request: Pages[T] | None = pages
+    while request is not None:
+        page: Page[T] = yield request
+        last = page.items[-1] if page.items else last
+        request = page.following
+    return last
+
+
+# What goes there
+
+
+def _drafts_of(messages: Iterable[Draft | Body], verb: str) -> list[dict[str, object]]:
+    if isinstance(messages, str | bytes | bytearray | memoryview | Mapping | Draft):
+        raise InvalidRequest(f"{verb} takes a list of messages; one message is for send")
+    return [draft_to(message) for message in messages]
+
+
+def _checked_key(key: str) -> str:
+    if not (0 < len(key) <= limits.IDEMPOTENCY_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise InvalidRequest(f"an idempotency key is 1 to {limits.IDEMPOTENCY_KEY_LENGTH} printable ASCII characters")
+    return key
+
+
+def _of_receipts(
+    queue: str, rest: str, receipts: Receipts, *, repeatable: bool = False, **more: object
+) -> Request[list[bool]] | Moot[list[bool]]:
+    if isinstance(receipts, str | ClaimedMessage):
+        receipts = [receipts]
+    texts = [receipt if isinstance(receipt, str) else receipt.receipt for receipt in receipts]
+    if not texts:
+        return Moot([])
+    return Request(done_from, "POST", queue_path(queue, rest), encoded({"receipts": texts, **more}), repeatable)
+
+
+def _move_with(source: str, target: str | None, terms: MoveTerms) -> Request[Move]:
+    given: dict[str, object] = {name: value for name, value in terms.items() if value is not None}
+    asked: dict[str, object] = {name: given.pop(name) for name in _NOT_OF_THE_FILTER if name in given}
+    body = encoded({"source": source, "target": target, "filter": given, **asked})
+    return Request(_move, "POST", "/v1/moves", body, refusals=_MOVE_START)
+
+
+def _of_shipment(shipment: ShipmentRef | Shipment, rest: str, asked: Mapping[str, object]) -> Request[Shipment]:
+    path = _shipment_path(shipment, rest)
+    return Request(_shipment, "POST", path, encoded(asked), repeatable=True, refusals=_SHIPMENT)
+
+
+def _move_path(move_id: str, rest: str = "") -> str:
+    return f"/v1/moves/{quoted(move_id, 'id of a move')}{rest}"
+
+
+def _shipment_path(shipment: ShipmentRef | Shipment, rest: str = "", **query: object) -> str:
+    consumer = quoted(shipment.consumer, "name of a consumer")
+    return queue_path(shipment.queue, f"/shipments/{consumer}/{shipment.number}{rest}", **query)
+
+
+def _export_path(export: ExportRef | Export, rest: str = "", **query: object) -> str:
+    consumer = quoted(export.consumer, "name of a consumer")
+    return f"/v1/ledger/exports/{consumer}/{export.number}{rest}{query_of(**query)}"
+
+
+# What comes back
+
+
+def _health(answer: Answer) -> Literal["green", "red"]:
+    match answer.body:
+        case b"green":
+            return "green"
+        case b"red":
+            return "red"
+    raise ValueError("neither green nor red")
+
+
+def _queue(answer: Answer) -> Queue:
+    return queue_from(answer.json())
+
+
+def _sent(answer: Answer) -> list[Sent]:
+    return [Sent(sent["id"], sent["stored"]) for sent in answer.json()["sent"]]
+
+
+def _sent_id(answer: Answer) -> str:
+    [sent] = _sent(answer)
+    return sent.id
+
+
+def _sent_counts(answer: Answer) -> SentCounts:
+    return value_from(SentCounts, answer.json())
+
+
+def _claimed(answer: Answer) -> list[ClaimedMessage]:
+    return [claimed_from(message) for message in answer.json()["messages"]]
+
+
+def _messages(answer: Answer) -> list[Message]:
+    return [message_from(message) for message in answer.json()["messages"]]
+
+
+def _peeked(answer: Answer) -> Peeked:
+    told = answer.json()
+    return Peeked([message_from(message) for message in told["messages"]], told["after"])
+
+
+def done_from(answer: Answer) -> list[bool]:
+    return list(answer.json()["done"])
+
+
+def _purged(answer: Answer) -> int:
+    return int(answer.json()["purged"])
+
+
+def _move(answer: Answer) -> Move:
+    return value_from(Move, answer.json())
+
+
+def _moves(answer: Answer) -> list[Move]:
+    return [value_from(Move, move) for move in answer.json()["moves"]]
+
+
+def _shipment(answer: Answer) -> Shipment:
+    return value_from(Shipment, answer.json())
+
+
+def _shipment_or_none(answer: Answer) -> Shipment | None:
+    return None if answer.status == 204 else _shipment(answer)
+
+
+def _export(answer: Answer) -> Export:
+    return value_from(Export, answer.json())
+
+
+def _export_or_none(answer: Answer) -> Export | None:
+    return None if answer.status == 204 else _export(answer)
+
+
+def _rows(answer: Answer) -> list[LedgerRow]:
+    return [row_from(row) for row in answer.json()["rows"]]
+
+
+def _last_number(rows: Sequence[LedgerRow]) -> int:
+    return rows[-1].number
+
+
+def _rows_through(rows: Sequence[LedgerRow], through: int) -> Sequence[LedgerRow]:
+    return [row for row in rows if row.number <= through]
+
+
+def _keys(answer: Answer) -> list[Key]:
+    return [value_from(Key, key) for key in answer.json()["keys"]]
+
+
+def _new_key(answer: Answer) -> NewKey:
+    return value_from(NewKey, answer.json())
+
+
+def _revoked(answer: Answer) -> None:
+    answer.json()["revoked"]
