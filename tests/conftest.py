@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from penstock.limits import Limits
+from penstock.timings import Timings
 from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
@@ -30,9 +32,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
+def limits() -> Limits:
+    """A test that wants others is parametrized with them."""
+    return Limits()
+
+
+@pytest.fixture
+def timings() -> Timings:
+    """A test that wants others is parametrized with them."""
+    return Timings()
+
+
+@pytest.fixture
+def server(tmp_path: Path, timings: Timings, limits: Limits) -> Iterator[ThreadServer]:
     """A running server with an empty SQLite store."""
-    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db")
+    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db", timings=timings, limits=limits)
     yield running
     running.stop()
 

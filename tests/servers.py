@@ -15,8 +15,10 @@ from pathlib import Path
 import uvloop
 
 from penstock.clock import system_clock
+from penstock.limits import Limits
 from penstock.server.app import App
 from penstock.server.config import Config
+from penstock.timings import Timings
 from tests.talk import Talk
 
 
@@ -36,8 +38,12 @@ class ShiftedClock:
 class ThreadServer:
     """The whole server on a free port, in a thread: starts in milliseconds."""
 
-    def __init__(self, store: str, **settings: object) -> None:
+    def __init__(
+        self, store: str, *, timings: Timings = Timings(), limits: Limits = Limits(), **settings: object
+    ) -> None:
         self.clock = ShiftedClock()
+        self._timings = timings
+        self._limits = limits
         self._config = Config(port=0, store=store, **settings)
         self._ready = threading.Event()
         self._failed: BaseException | None = None
@@ -57,7 +63,7 @@ class ThreadServer:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        self.app = App(self._config, self.clock)
+        self.app = App(self._config, self.clock, self._timings, self._limits)
         await self.app.start()
         self.url = self.app.url
         self._ready.set()

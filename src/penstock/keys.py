@@ -75,6 +75,11 @@ def permitting_rule(rules: Sequence[str], action: str, queue: str) -> str | None
     return None
 
 
+def permits(rules: Sequence[str] | None, action: str, queue: str) -> bool:
+    """None stands for the rules of a caller who needs no key."""
+    return rules is None or permitting_rule(rules, action, queue) is not None
+
+
 def _matches(glob: str, queue: str) -> bool:
     if queue == EVERY_QUEUE:
         return glob == EVERY_QUEUE

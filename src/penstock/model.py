@@ -1,14 +1,14 @@
 """The nouns: queues and their settings, messages on their way in and out, and what became of them.
 
 Plain values without behaviour. They are msgspec structs because thousands are made a second: one costs
-a sixth of a frozen dataclass.
+a sixth of a frozen dataclass. One file because they are one vocabulary: stores, broker and faces speak in these.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from penstock import limits
 
@@ -64,6 +64,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     redrive: Redrive | None = None
     ledger: LedgerMode = LedgerMode.OUTCOMES
     backoff: Backoff | None = None
+
+
+class QueueChange(Struct, frozen=True, kw_only=True):
+    """New values for some settings; what is left out stays as it is. With `keeps_dedup`, a queue that deduplicates
+    already keeps its kind, unless it is to stop."""
+
+    visibility_ms: int | UnsetType = UNSET
+    retention_ms: int | UnsetType = UNSET
+    delay_ms: int | UnsetType = UNSET
+    dedup: Dedup | UnsetType = UNSET
+    redrive: Redrive | UnsetType | None = UNSET
+    ledger: LedgerMode | UnsetType = UNSET
+    backoff: Backoff | UnsetType | None = UNSET
+    keeps_dedup: bool = False
 
 
 class Queue(Struct, frozen=True):
@@ -190,6 +204,13 @@ class Count(Struct, frozen=True):
     oldest_ready_sent_at: int | None = None
 
 
+class CountedPage(Struct, frozen=True):
+    """A page of queues, and the count of each."""
+
+    page: QueuePage
+    counts: list[Count]
+
+
 class PeekAfter(Struct, frozen=True):
     """Where a peek left off: the `ready_at` and `seq` of the last message it showed."""
 
@@ -242,6 +263,13 @@ class Key(Struct, frozen=True):
     revoked_at: int | None = None
 
 
+class CreatedKey(Struct, frozen=True):
+    """`first` says that the store had no key before: from now on every request needs one."""
+
+    key: Key
+    first: bool
+
+
 class MoveStatus(StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
@@ -280,6 +308,16 @@ class MoveTerms(Struct, frozen=True, omit_defaults=True):
 WHOLE = MoveTerms()
 
 
+class Ages(Struct, frozen=True):
+    """How old messages must be to be moved, and how old at most, at the time the move starts."""
+
+    older_than_ms: int | None = None
+    newer_than_ms: int | None = None
+
+
+ANY_AGE = Ages()
+
+
 class Move(Struct, frozen=True):
     """Messages of one queue on their way into another, in steps. `through` is the last sequence number that
     belongs to it: what is sent to the source later stays there. Without a target each dead letter goes back to the
@@ -302,6 +340,21 @@ class Move(Struct, frozen=True):
     homeless: int = 0
     place: PeekAfter = PeekAfter(1, 0)
     next_at: int = 0
+
+
+class ShipmentRef(Struct, frozen=True):
+    """Which shipment is meant: the `number`th that a consumer has claimed from a queue."""
+
+    queue: str
+    consumer: str
+    number: int
+
+
+class ExportRef(Struct, frozen=True):
+    """Which export is meant: the `number`th that a consumer has claimed of the ledger."""
+
+    consumer: str
+    number: int
 
 
 class ShipmentState(StrEnum):
@@ -327,6 +380,14 @@ class Shipment(Struct, frozen=True):
     ended_at: int | None = None
 
 
+class ClaimedShipment(Struct, frozen=True):
+    """What became of a claim: `repeated` says that the shipment had been claimed before. None where nothing was
+    ready."""
+
+    shipment: Shipment | None
+    repeated: bool = False
+
+
 class Export(Struct, frozen=True):
     """Rows of the ledger for one named consumer, numbered from 1: those after row `after` through row `through`."""
 
@@ -337,6 +398,14 @@ class Export(Struct, frozen=True):
     rows: int
     claimed_at: int
     settled_at: int | None = None
+
+
+class ClaimedExport(Struct, frozen=True):
+    """What became of a claim: `repeated` says that the export had been claimed before. None where there are no rows
+    yet."""
+
+    export: Export | None
+    repeated: bool = False
 
 
 class Counted(Struct, frozen=True):
@@ -362,3 +431,12 @@ class Tally(Struct, frozen=True):
 
     arrived: int
     departed: int
+
+
+class QueueReport(Struct, frozen=True):
+    """A queue and what is in it at one instant; the tally only where it was asked for."""
+
+    queue: Queue
+    count: Count
+    counted_at: int
+    tally: Tally | None = None

@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from hashlib import sha256
 
+import msgspec
+from msgspec import UNSET
+
 from penstock.errors import MoveConflict
-from penstock.model import Dedup, Draft, Move, Selection, Settings
+from penstock.model import Dedup, Draft, Move, QueueChange, Selection, Settings
 
 # How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
 # claim of a queue with twins writes all over, is half as long.
@@ -113,3 +116,11 @@ def move_wait_ms(move: Move, now: int) -> int:
     """How long a move has to wait. Never longer than a step may cost: clocks are set back now and then."""
     wait = move.next_at - now
     return wait if 0 < wait <= _LONGEST_PAUSE_MS else 0
+
+
+def changed(settings: Settings, change: QueueChange) -> Settings:
+    """The settings of a queue after a change."""
+    changes = {name: value for name in settings.__struct_fields__ if (value := getattr(change, name)) is not UNSET}
+    if change.keeps_dedup and change.dedup is not Dedup.OFF and settings.dedup is not Dedup.OFF:
+        changes["dedup"] = settings.dedup
+    return msgspec.structs.replace(settings, **changes)

@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 import pytest
 import uvloop
 
-from penstock.broker import Broker
+from penstock.broker import LocalBroker
+from penstock.limits import Limits
 from penstock.model import Draft, Message, Receipt, Settings
 from penstock.pending import Pending
 from penstock.stores import MemoryStore, Store, open_store
+from penstock.stores.protocol import Unit
+from penstock.timings import Timings
 from tests.broker.loops import JumpingLoop, ShiftedLoop
 from tests.broker.stores import RecordedStore
 
@@ -44,8 +47,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordedSt
 
 
 @pytest.fixture
-async def bench(store: RecordedStore) -> Bench:
-    return await Bench(store).create("q")
+def timings() -> Timings:
+    """A test that wants others is parametrized with them."""
+    return Timings(ledger_retention_ms=LEDGER_RETENTION_MS)
+
+
+@pytest.fixture
+async def bench(store: RecordedStore, timings: Timings, limits: Limits) -> Bench:
+    return await Bench(store, timings, limits).create("q")
 
 
 def result(pending: Pending[T]) -> asyncio.Future[T]:
@@ -68,21 +77,36 @@ def bodies(messages: list[Message]) -> list[bytes]:
     return [message.body for message in messages]
 
 
+class Call:
+    """A function of a unit and the time, as a task."""
+
+    def __init__(self, function: Callable[[Unit, int], Any], writes: bool) -> None:
+        self._function = function
+        self.writes = writes
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Any:
+        return self._function(unit, now)
+
+
 class Bench:
     """A broker, its store, and short words for what tests do all the time, on the queue "q"."""
 
-    def __init__(self, store: RecordedStore, **settings: float) -> None:
+    def __init__(self, store: RecordedStore, timings: Timings, limits: Limits) -> None:
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self.broker = Broker(store, self.now, self.loop, LEDGER_RETENTION_MS, **settings)
+        self.broker = LocalBroker(store, self.now, self.loop, timings, limits)
 
     def now(self) -> int:
         return _EPOCH + round(self.loop.time() * 1000)
 
     async def create(self, name: str, **settings: Any) -> Bench:
-        await result(self.broker.work(lambda unit, now: unit.create_queue(name, Settings(**settings), now)))
+        await result(self.broker.create_queue(name, Settings(**settings)))
         self.forget()
         return self
+
+    def in_unit(self, function: Callable[[Unit, int], T], writes: bool = True, patient: bool = False) -> Pending[T]:
+        """Call a function inside a unit; it is told the time."""
+        return self.broker.commit.work(Call(function, writes), patient)
 
     def forget(self) -> None:
         """Begin the record of units anew."""
@@ -100,13 +124,13 @@ class Bench:
 
     async def turn(self) -> None:
         """Until everything that was asked for by now has been through the store."""
-        await result(self.broker.work(lambda _unit, _now: None, writes=False))
+        await result(self.in_unit(lambda _unit, _now: None, writes=False))
 
     async def count(self, queue: str = "q") -> int:
-        return (await result(self.broker.work(lambda unit, now: unit.count(queue, now, 100_000), False))).total
+        return (await result(self.broker.count(queue))).total
 
     async def seen(self, queue: str = "q") -> list[bytes]:
-        return bodies(await result(self.broker.work(lambda unit, _now: unit.peek(queue, 10_000), False)))
+        return bodies(await result(self.broker.peek(queue, 10_000)))
 
     async def ledger(self) -> list[Any]:
-        return await result(self.broker.work(lambda unit, _now: unit.ledger(0, 100_000), False))
+        return await result(self.broker.ledger.rows(0, 100_000))

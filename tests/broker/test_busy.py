@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker import broker
 from penstock.errors import StoreBusy
+from penstock.limits import Limits
 from penstock.model import Outcome
+from penstock.timings import Timings
 from tests.broker.conftest import Bench, bodies, receipt, result, results
 from tests.broker.stores import UnitRecord, failing
 
@@ -28,7 +29,7 @@ async def test_a_busy_store_is_tried_again_and_nobody_notices(bench: Bench, hook
         bench.send(b"new"),
         bench.broker.ack([receipt(first)]),
         bench.broker.claim("q", 1),
-        bench.broker.work(lambda unit, now: unit.count("q", now, 10)),
+        bench.in_unit(lambda unit, now: unit.count("q", now, 10)),
     )
     assert [unit.kept for unit in bench.store.units] == [False, False, False, True]
     assert (sent[0].stored, acked, bodies(claimed), seen.total) == (True, [True], [b"2"], 3)
@@ -48,10 +49,8 @@ async def test_what_was_tried_again_has_happened_once(bench: Bench) -> None:
     assert [row.outcome for row in await bench.ledger()] == [Outcome.PROCESSED]
 
 
-async def test_a_purge_between_busy_units_counts_each_message_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(broker.limits, "STEP_ROWS", 3)
+@pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+async def test_a_purge_between_busy_units_counts_each_message_once(bench: Bench) -> None:
     await bench.fill(*(str(number).encode() for number in range(10)))
     bench.store.on_end = failing(StoreBusy("held"), 2, 3, 5)
     assert await result(bench.broker.purge("q")) == 10
@@ -64,18 +63,18 @@ async def test_who_only_looks_is_served_meanwhile(bench: Bench, room: bool) -> N
     bench.store.room = room
     bench.store.on_begin = busy_writing
     claimed = result(bench.broker.claim("q", 1))
-    seen = await result(bench.broker.work(lambda unit, _now: unit.peek("q", 1), writes=False))
+    seen = await result(bench.broker.peek("q", 1))
     assert bodies(seen) == [b"there"]
     assert not claimed.done()
-    later = await result(bench.broker.work(lambda unit, _now: unit.peek("q", 1), writes=False))
+    later = await result(bench.broker.peek("q", 1))
     assert bodies(later) == [b"there"]
     assert not claimed.done()
     bench.store.on_begin = lambda _unit: None
     assert bodies(await claimed) == [b"there"]
 
 
-async def test_patience_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker, "_BUSY_PATIENCE_S", 0.05)
+@pytest.mark.parametrize("timings", [Timings(busy_patience_s=0.05)])
+async def test_patience_ends(bench: Bench) -> None:
     bench.store.on_begin = busy_writing
     begun = bench.loop.time()
     told = await results(bench.send(b"a"), bench.broker.claim("q", 1))
@@ -86,8 +85,8 @@ async def test_patience_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> N
     assert await bench.seen() == []
 
 
-async def test_patience_begins_anew_with_the_next_request(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker, "_BUSY_PATIENCE_S", 0.05)
+@pytest.mark.parametrize("timings", [Timings(busy_patience_s=0.05)])
+async def test_patience_begins_anew_with_the_next_request(bench: Bench) -> None:
     bench.store.on_begin = busy_writing
     await results(bench.send(b"lost"))
     bench.forget()

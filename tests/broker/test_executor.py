@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.broker import broker
 from penstock.errors import StoreUnavailable
+from penstock.timings import Timings
 from tests.broker.conftest import STORES, Bench, bodies, receipt, result, results
 from tests.broker.stores import RecordedStore, UnitRecord, failing, failing_on_body
 
@@ -29,7 +29,7 @@ def store(tmp_path) -> Iterator[RecordedStore]:
 
 
 async def test_units_run_outside_the_loops_thread(bench: Bench) -> None:
-    thread = await result(bench.broker.work(lambda _unit, _now: threading.get_ident()))
+    thread = await result(bench.in_unit(lambda _unit, _now: threading.get_ident()))
     assert thread != threading.get_ident()
 
 
@@ -69,9 +69,9 @@ async def test_what_arrives_while_the_store_is_at_work_shares_the_next_unit(benc
     assert [len(unit.asked("send")[0][1]) for unit in bench.store.units] == [1, 20]
 
 
-async def test_many_callers_never_make_two_units_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("timings", [Timings(watch_s=0.0)])
+async def test_many_callers_never_make_two_units_at_once(bench: Bench) -> None:
     """While claims wait, the loop also asks the store whether others have changed it, here without pause."""
-    monkeypatch.setattr(broker, "_CHANGED_ELSEWHERE_S", 0.0)
     await bench.create("empty")
     waiting = result(bench.broker.claim("empty", 1, None, 60_000))
 

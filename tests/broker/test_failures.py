@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from penstock import limits
 from penstock.errors import QueueNotFound, StoreFull, StoreUnavailable
+from penstock.limits import Limits
 from penstock.model import Outcome
 from tests.broker.conftest import Bench, bodies, receipt, result, results
 from tests.broker.stores import UnitRecord, failing, failing_on_body
@@ -39,7 +39,7 @@ async def test_a_failing_function_fails_only_its_own_caller(bench: Bench, caplog
     def fail(_unit: object, _now: int) -> None:
         raise Unexpected("boom")
 
-    failed, sent = await results(bench.broker.work(fail), bench.send(b"good"))
+    failed, sent = await results(bench.in_unit(fail), bench.send(b"good"))
     assert isinstance(failed, Unexpected)
     assert sent[0].stored
     assert await bench.seen() == [b"good"]
@@ -69,7 +69,7 @@ async def test_an_unavailable_store_fails_everything_and_nothing_has_happened(be
     told = await results(
         bench.send(b"new"),
         bench.broker.claim("q", 1),
-        bench.broker.work(lambda unit, _now: unit.peek("q", 10), writes=False),
+        bench.broker.peek("q", 10),
         bench.broker.purge("q"),
     )
     assert [type(error) for error in told] == [StoreUnavailable] * 4
@@ -89,7 +89,7 @@ async def test_nobody_is_told_of_success_before_the_unit_has_ended(bench: Bench)
     for pending in (
         bench.send(b"new"),
         bench.broker.claim("q", 1),
-        bench.broker.work(lambda unit, now: unit.count("q", now, 10)),
+        bench.in_unit(lambda unit, now: unit.count("q", now, 10)),
     ):
         pending.listen(told, pytest.fail)
     await bench.turn()
@@ -126,7 +126,7 @@ async def test_without_room_sends_are_refused_and_everything_else_goes_on(bench:
         bench.send(b"new"),
         bench.broker.ack([receipt(first)]),
         bench.broker.claim("q", 1),
-        bench.broker.work(lambda unit, _now: unit.peek("q", 10), writes=False),
+        bench.broker.peek("q", 10),
     )
     assert isinstance(refused, StoreFull)
     assert (acked, bodies(claimed), len(seen)) == ([True], [b"2"], 2)
@@ -142,69 +142,67 @@ async def test_without_room_a_send_alone_takes_no_unit_that_writes(bench: Bench)
     assert not any(unit.write for unit in bench.store.units)
 
 
-async def test_a_purge_is_cut_into_steps_and_counts_each_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STEP_ROWS", 3)
+@pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+async def test_a_purge_is_cut_into_steps_and_counts_each_once(bench: Bench) -> None:
     await bench.fill(*(str(number).encode() for number in range(10)))
     assert await result(bench.broker.purge("q")) == 10
     assert [len(unit.asked("purge")) for unit in bench.store.units] == [1, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize("limits", [Limits(step_rows=3)])
 @pytest.mark.parametrize("failing_unit", [1, 2, 3, 4])
-async def test_a_purge_that_shares_a_lost_unit_counts_each_message_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, failing_unit: int
-) -> None:
-    monkeypatch.setattr(limits, "STEP_ROWS", 3)
+async def test_a_purge_that_shares_a_lost_unit_counts_each_message_once(bench: Bench, failing_unit: int) -> None:
     await bench.fill(*(str(number).encode() for number in range(10)))
     kept = []
 
     def keep_company(unit: UnitRecord) -> None:
         # So that there is always more than one operation, and the lost unit is served again one by one.
         if unit.number < 4:
-            kept.append(bench.broker.work(lambda _unit, _now: None))
+            kept.append(bench.in_unit(lambda _unit, _now: None))
         if unit.number == failing_unit:
             raise Unexpected("lost")
 
     bench.store.on_end = keep_company
-    purged, _ = await results(bench.broker.purge("q"), bench.broker.work(lambda _unit, _now: None))
+    purged, _ = await results(bench.broker.purge("q"), bench.in_unit(lambda _unit, _now: None))
     assert purged == 10
     assert await bench.count() == 0
     assert [row.outcome for row in await bench.ledger()] == [Outcome.PURGED] * 10
     assert await results(*kept) == [None] * len(kept)
 
 
-async def test_a_purge_of_more_than_a_step_of_messages(bench: Bench) -> None:
-    count = limits.STEP_ROWS + 1_000
+async def test_a_purge_of_more_than_a_step_of_messages(bench: Bench, limits: Limits) -> None:
+    count = limits.step_rows + 1_000
     await bench.fill(*([b"x"] * count))
     bench.store.on_end = failing(Unexpected("lost"), 2)
     purged, sent = await results(bench.broker.purge("q"), bench.send(b"later"))
     assert isinstance(purged, Unexpected), "alone in its unit, it fails"
     assert sent[0].stored
-    assert await bench.count() == count + 1 - limits.STEP_ROWS, "what the first step did stays done"
+    assert await bench.count() == count + 1 - limits.step_rows, "what the first step did stays done"
 
 
-async def test_a_purge_leaves_what_is_sent_after_it_began(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STEP_ROWS", 2)
+@pytest.mark.parametrize("limits", [Limits(step_rows=2)])
+async def test_a_purge_leaves_what_is_sent_after_it_began(bench: Bench) -> None:
     await bench.fill(b"1", b"2", b"3", b"4", b"5")
     purged, _ = await results(bench.broker.purge("q"), bench.send(b"later"))
     assert purged == 5
     assert await bench.seen() == [b"later"]
 
 
-async def test_release_all_goes_in_steps(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STEP_ROWS", 2)
+@pytest.mark.parametrize("limits", [Limits(step_rows=2)])
+async def test_release_all_goes_in_steps(bench: Bench) -> None:
     await bench.fill(b"1", b"2", b"3", b"4", b"5")
     await result(bench.broker.claim("q", 5))
     assert await result(bench.broker.release_all("q")) == 5
     assert len(await result(bench.broker.claim("q", 5))) == 5
 
 
-async def test_a_queue_deleted_between_two_steps_ends_the_purge(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STEP_ROWS", 2)
+@pytest.mark.parametrize("limits", [Limits(step_rows=2)])
+async def test_a_queue_deleted_between_two_steps_ends_the_purge(bench: Bench) -> None:
     await bench.fill(b"1", b"2", b"3", b"4", b"5")
 
     def delete(unit: UnitRecord) -> None:
         if unit.number == 2:
-            bench.broker.work(lambda unit, now: unit.delete_queue("q", now))
+            bench.broker.delete_queue("q")
 
     bench.store.on_begin = delete
     [purged] = await results(bench.broker.purge("q"))

@@ -6,6 +6,7 @@ import pytest
 
 from penstock import limits
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import Receipt
 from tests.broker.conftest import Bench, bodies, receipt, result, results
 
@@ -15,7 +16,7 @@ async def test_operations_of_one_turn_share_one_unit(bench: Bench) -> None:
         bench.send(b"a"),
         bench.broker.claim("q", 1),
         bench.broker.ack([Receipt("none")]),
-        bench.broker.work(lambda unit, now: unit.count("q", now, 10)),
+        bench.in_unit(lambda unit, now: unit.count("q", now, 10)),
         bench.send(b"b"),
     )
     [unit] = bench.store.units
@@ -30,11 +31,11 @@ async def test_operations_of_later_turns_take_a_unit_each(bench: Bench) -> None:
 
 async def test_a_turn_that_only_looks_takes_a_unit_that_does_not_write(bench: Bench) -> None:
     await results(
-        bench.broker.work(lambda unit, _now: unit.peek("q", 1), writes=False),
-        bench.broker.work(lambda unit, _now: unit.find_queue("q"), writes=False),
+        bench.broker.peek("q", 1),
+        bench.broker.find_queues(["q"]),
     )
     assert [unit.write for unit in bench.store.units] == [False]
-    await results(bench.broker.work(lambda unit, _now: unit.peek("q", 1), writes=False), bench.send(b"a"))
+    await results(bench.broker.peek("q", 1), bench.send(b"a"))
     assert [unit.write for unit in bench.store.units] == [False, True]
 
 
@@ -99,8 +100,8 @@ async def test_a_claim_finds_what_is_sent_in_the_same_unit(bench: Bench) -> None
     assert len(bench.store.units) == 1
 
 
-async def test_what_does_not_fit_into_a_unit_goes_into_the_next(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "UNIT_OPERATIONS", 3)
+@pytest.mark.parametrize("limits", [Limits(unit_operations=3)])
+async def test_what_does_not_fit_into_a_unit_goes_into_the_next(bench: Bench) -> None:
     await results(*(bench.send(str(number).encode()) for number in range(7)))
     assert [len(unit.asked("send")[0][1]) for unit in bench.store.units] == [3, 3, 1]
     assert await bench.seen() == [str(number).encode() for number in range(7)]
@@ -119,7 +120,7 @@ async def test_an_unknown_queue_among_good_ones_fails_alone(bench: Bench) -> Non
         bench.send(b"good"),
         bench.send(b"bad", to="nowhere"),
         bench.broker.claim("nowhere", 1),
-        bench.broker.work(lambda unit, now: unit.delete_queue("nowhere", now)),
+        bench.broker.delete_queue("nowhere"),
         bench.broker.claim("q", 1),
     )
     assert good[0].stored
@@ -128,18 +129,16 @@ async def test_an_unknown_queue_among_good_ones_fails_alone(bench: Bench) -> Non
     assert len(bench.store.units) == 1
 
 
-async def test_claims_stop_at_the_rows_of_a_unit_and_the_others_are_served_next(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CLAIM_ROWS", 5)
+@pytest.mark.parametrize("limits", [Limits(claim_rows=5)])
+async def test_claims_stop_at_the_rows_of_a_unit_and_the_others_are_served_next(bench: Bench) -> None:
     await bench.fill(*(str(number).encode() for number in range(9)))
     dealt = await results(*(bench.broker.claim("q", 3) for _ in range(4)))
     assert [bodies(share) for share in dealt] == [[b"0", b"1", b"2"], [b"3", b"4", b"5"], [b"6", b"7", b"8"], []]
     assert [args[1] for unit in bench.store.units for args in unit.asked("claim")] == [3, 3, 3, 3]
 
 
-async def test_a_claim_larger_than_that_is_served_on_its_own(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CLAIM_ROWS", 2)
+@pytest.mark.parametrize("limits", [Limits(claim_rows=2)])
+async def test_a_claim_larger_than_that_is_served_on_its_own(bench: Bench) -> None:
     await bench.fill(b"1", b"2", b"3", b"4")
     dealt = await results(bench.broker.claim("q", 3), bench.broker.claim("q", 1))
     assert [bodies(share) for share in dealt] == [[b"1", b"2", b"3"], [b"4"]]

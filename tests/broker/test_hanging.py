@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.broker.operations import Again
 from penstock.errors import StoreUnavailable
+from penstock.limits import Limits
 from penstock.model import Backoff
 from penstock.pending import Pending
 from penstock.stores import Unit
+from penstock.timings import Timings
 from tests.broker.conftest import STORES, Bench, bodies, result, results
 from tests.broker.stores import RecordedStore, UnitRecord
 
@@ -53,8 +56,8 @@ def store(tmp_path) -> Iterator[RecordedStore]:
 
 
 @pytest.fixture
-async def bench(store: RecordedStore) -> Bench:
-    return await Bench(store, timeout_s=TIMEOUT_S).create("q")
+def timings() -> Timings:
+    return Timings(store_timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture
@@ -71,14 +74,14 @@ async def entered(bench: Bench, hanging: Hanging) -> None:
 async def time_passes(bench: Bench, hanging: Hanging) -> None:
     """Until whoever comes is told at once."""
     await bench.loop.run_in_executor(None, hanging.entered.wait, 60)
-    while not told(bench.broker.work(lambda _unit, _now: None)):
+    while not told(bench.in_unit(lambda _unit, _now: None)):
         bench.loop.ahead_s += TIMEOUT_S / 2
         await asyncio.sleep(0.01)
 
 
 async def back(bench: Bench) -> None:
     """Until the store serves again."""
-    while isinstance((await results(bench.broker.work(lambda _unit, _now: None)))[0], StoreUnavailable):
+    while isinstance((await results(bench.in_unit(lambda _unit, _now: None)))[0], StoreUnavailable):
         await asyncio.sleep(0.01)
 
 
@@ -94,7 +97,7 @@ async def test_callers_are_told_in_time_and_once(bench: Bench, hanging: Hanging)
     sent = told(bench.send(b"at the store"))
     await entered(bench, hanging)
     queued = told(bench.send(b"waits for a lane"))
-    looking = told(bench.broker.work(lambda unit, _now: unit.list_queues(0, 1), writes=False))
+    looking = told(bench.broker.list_queues(0, 1))
     await time_passes(bench, hanging)
     hanging.go_on()
     await back(bench)
@@ -154,7 +157,7 @@ async def test_a_claim_whose_time_is_over_while_the_store_hangs_is_told(bench: B
     waiting = bench.waiting(wait_ms=LONG_MS)
     await bench.turn()
     hanging.hang()
-    bench.broker.work(lambda _unit, _now: None)
+    bench.in_unit(lambda _unit, _now: None)
     await time_passes(bench, hanging)
     assert not waiting.done()
     bench.loop.ahead_s += LONG_MS / 1000
@@ -178,9 +181,9 @@ async def test_a_claim_whose_time_is_over_while_it_is_at_the_store_is_told(bench
 
 async def test_housekeeping_waits_and_is_not_begun_again(bench: Bench, hanging: Hanging) -> None:
     hanging.hang()
-    patient = told(bench.broker.work(lambda _unit, _now: "done", patient=True))
+    patient = told(bench.in_unit(lambda _unit, _now: "done", patient=True))
     await time_passes(bench, hanging)
-    also = told(bench.broker.work(lambda _unit, _now: "done too", patient=True))
+    also = told(bench.in_unit(lambda _unit, _now: "done too", patient=True))
     bench.loop.ahead_s += TIMEOUT_S
     await asyncio.sleep(0.05)
     assert (patient, also) == ([], [])
@@ -191,13 +194,18 @@ async def test_housekeeping_waits_and_is_not_begun_again(bench: Bench, hanging: 
 
 async def test_long_work_may_take_longer_in_all(bench: Bench) -> None:
     """Each of its steps has its own time."""
-    steps = iter(range(10, -1, -1))
 
-    def step(_unit: Unit, _now: int) -> int:
-        bench.loop.ahead_s += TIMEOUT_S / 2
-        return next(steps)
+    class Countdown:
+        writes = True
 
-    assert await result(bench.broker.in_steps(step)) == 55
+        def __init__(self, left: int, total: int = 0) -> None:
+            self.left, self.total = left, total
+
+        def apply(self, _unit: Unit, _now: int, _limits: Limits) -> int | Again:
+            bench.loop.ahead_s += TIMEOUT_S / 2
+            return Again(Countdown(self.left - 1, self.total + self.left)) if self.left else self.total
+
+    assert await result(bench.broker.commit.work(Countdown(10))) == 55
 
 
 async def test_whoever_ends_does_not_wait_for_it(bench: Bench, hanging: Hanging) -> None:

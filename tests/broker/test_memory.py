@@ -14,6 +14,7 @@ import pytest
 from penstock.errors import StoreBusy, StoreUnavailable
 from penstock.model import Draft
 from penstock.pending import Pending
+from penstock.timings import Timings
 from tests.broker.conftest import Bench, results
 from tests.broker.stores import UnitRecord
 
@@ -49,7 +50,7 @@ def start(bench: Bench, queue: str) -> list[weakref.ref]:
     callers = [
         Caller(bench.broker.send(queue, drafts)),
         Caller(bench.broker.claim(queue, 1)),
-        Caller(bench.broker.work(lambda unit, _now: unit.peek(queue, 1))),
+        Caller(bench.in_unit(lambda unit, _now: unit.peek(queue, 1))),
         Caller(bench.broker.ack([])),
     ]
     return [weakref.ref(thing) for thing in (drafts, *callers)]
@@ -68,6 +69,7 @@ async def test_requests_for_a_queue_that_does_not_exist(bench: Bench) -> None:
     await end(bench, start(bench, "nowhere"))
 
 
+@pytest.mark.parametrize("timings", [Timings(busy_patience_s=-1.0)])
 @pytest.mark.parametrize("error", [StoreUnavailable, StoreBusy, ValueError])
 async def test_requests_that_the_store_fails(
     bench: Bench, error: type[Exception], monkeypatch: pytest.MonkeyPatch
@@ -76,7 +78,6 @@ async def test_requests_that_the_store_fails(
         if unit.write:
             raise error("a new one each time")
 
-    monkeypatch.setattr("penstock.broker.broker._BUSY_PATIENCE_S", -1.0)
     monkeypatch.setattr("penstock.broker.units.log.disabled", True)  # pytest keeps what is logged
     bench.store.on_begin = fail
     watched = start(bench, "q")

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from penstock import limits
-from penstock.broker import broker, sweeps
+from penstock.broker import chores
 from penstock.errors import StoreBusy, StoreUnavailable
+from penstock.limits import Limits
 from penstock.model import Outcome
+from penstock.timings import Timings
 from tests.broker.conftest import LEDGER_RETENTION_MS, Bench, receipt, result
 from tests.broker.stores import failing
 
@@ -31,7 +32,7 @@ async def test_the_sweep_frees_expired_messages(bench: Bench) -> None:
 
 async def test_the_sweep_frees_the_messages_of_deleted_queues(bench: Bench) -> None:
     await bench.fill(b"1", b"2")
-    await result(bench.broker.work(lambda unit, now: unit.delete_queue("q", now)))
+    await result(bench.broker.delete_queue("q"))
     bench.broker.start()
     await asyncio.sleep(2)
     assert [row.outcome for row in await bench.ledger()] == [Outcome.PURGED, Outcome.PURGED]
@@ -50,28 +51,28 @@ async def test_the_sweep_frees_old_rows_of_the_ledger(bench: Bench) -> None:
     bench.broker.stop()
 
 
-async def test_a_sweep_goes_on_until_nothing_is_left(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STEP_ROWS", 3)
+@pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+async def test_a_sweep_goes_on_until_nothing_is_left(bench: Bench, timings: Timings) -> None:
     await bench.create("brief", retention_ms=100)
     await bench.fill(*([b"x"] * 10), to="brief")
     bench.broker.start()
-    await asyncio.sleep(sweeps._SWEEP_S * 1.5)
+    await asyncio.sleep(timings.sweep_s * 1.5)
     assert await bench.count("brief") == 0
     bench.broker.stop()
 
 
+@pytest.mark.parametrize("timings", [Timings(busy_patience_s=0.0)])
 @pytest.mark.parametrize("error", [StoreBusy("held"), StoreUnavailable("gone"), ValueError("a bug")])
 async def test_a_sweep_that_fails_is_followed_by_another(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+    bench: Bench, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    monkeypatch.setattr(broker, "_BUSY_PATIENCE_S", 0.0)
     await bench.create("brief", retention_ms=100)
     await bench.fill(b"x", to="brief")
     bench.store.on_begin = failing(error, *range(1, 7))
     bench.broker.start()
     await asyncio.sleep(10)
     assert await bench.count("brief") == 0
-    logged = [record for record in caplog.records if record.name == sweeps.__name__]
+    logged = [record for record in caplog.records if record.name == chores.__name__ and "sweep" in record.message]
     assert bool(logged) == isinstance(error, ValueError)
     bench.broker.stop()
 

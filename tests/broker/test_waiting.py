@@ -10,11 +10,11 @@ import asyncio
 
 import pytest
 
-from penstock import limits
-from penstock.broker import broker
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import Draft, Redrive
 from penstock.pending import Pending
+from penstock.timings import Timings
 from tests.broker.conftest import Bench, bodies, receipt, result, results
 from tests.broker.stores import UnitRecord
 
@@ -85,10 +85,8 @@ async def test_the_earlier_of_two_delays_wakes_first(bench: Bench) -> None:
     assert ends == [(b"early", 2), (b"late", 9)]
 
 
-async def test_a_delay_of_more_than_the_longest_timer_still_wakes(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(broker, "_CHANGED_ELSEWHERE_S", 600.0)
+@pytest.mark.parametrize("timings", [Timings(watch_s=600.0)])
+async def test_a_delay_of_more_than_the_longest_timer_still_wakes(bench: Bench) -> None:
     await bench.fill(b"tomorrow", delay_ms=86_400_000)
     assert await elapsed(bench, bench.waiting(wait_ms=90_000_000)) == (86_400.0, [b"tomorrow"])
 
@@ -125,7 +123,7 @@ async def test_a_renewed_claim_wakes_only_when_it_really_ends(bench: Bench) -> N
     await bench.fill(b"long")
     [held] = await result(bench.broker.claim("q", 1, 2_000))
     waiting = bench.waiting()
-    await result(bench.broker.work(lambda unit, now: unit.renew([receipt(held)], now, now + 7_000)))
+    await result(bench.broker.renew([receipt(held)], 7_000))
     assert await elapsed(bench, waiting) == (7.0, [b"long"])
 
 
@@ -135,7 +133,7 @@ async def test_a_claim_that_is_shortened_wakes_when_it_ends(bench: Bench, hold_m
     [held] = await result(bench.broker.claim("q", 1, 10_000))
     waiting = bench.waiting()
     await bench.turn()
-    shortened = bench.broker.work(lambda unit, now: unit.renew([receipt(held)], now, now + hold_ms, shorten=True))
+    shortened = bench.broker.renew([receipt(held)], hold_ms, shorten=True)
     await result(shortened)
     assert await elapsed(bench, waiting) == (hold_ms / 1000, [b"brief"])
 
@@ -145,7 +143,7 @@ async def test_a_release_wakes(bench: Bench) -> None:
     [held] = await result(bench.broker.claim("q", 1))
     waiting = bench.waiting()
     await bench.turn()
-    await result(bench.broker.work(lambda unit, now: unit.release([receipt(held)], now)))
+    await result(bench.broker.release([receipt(held)]))
     assert await elapsed(bench, waiting) == (0.0, [b"back"])
 
 
@@ -163,7 +161,7 @@ async def test_a_move_wakes(bench: Bench) -> None:
     await bench.fill(b"moved", to="source")
     waiting = bench.waiting()
     await bench.turn()
-    await result(bench.broker.work(lambda unit, now: unit.move("source", "q", now, 10, unit.last_seq())))
+    await result(bench.in_unit(lambda unit, now: unit.move("source", "q", now, 10, unit.last_seq())))
     assert await elapsed(bench, waiting) == (0.0, [b"moved"])
 
 
@@ -180,7 +178,7 @@ async def test_a_dead_letter_wakes(bench: Bench) -> None:
 async def test_the_deletion_of_the_queue_ends_waiting_with_an_error(bench: Bench) -> None:
     waiting = bench.waiting()
     await bench.turn()
-    await result(bench.broker.work(lambda unit, now: unit.delete_queue("q", now)))
+    await result(bench.broker.delete_queue("q"))
     with pytest.raises(QueueNotFound):
         await waiting
     assert bench.broker.waiting_claims() == []
@@ -236,7 +234,7 @@ async def test_one_of_many_looks_for_what_was_released_or_has_come_due(bench: Be
     waiting = [bench.waiting(hold_ms=600_000) for _ in range(50)]
     await bench.turn()
     bench.forget()
-    await result(bench.broker.work(lambda unit, now: unit.release([receipt(held)], now)))
+    await result(bench.broker.release([receipt(held)]))
     assert bodies(await waiting[0]) == [b"back"]
     await bench.turn()
     assert looks(bench) == [1, 4]
@@ -381,10 +379,8 @@ async def test_a_served_claim_cannot_be_cancelled(bench: Bench) -> None:
     assert len(told) == 1
 
 
-async def test_past_the_limit_of_waiting_claims_one_is_answered_empty_at_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "WAITERS", 2)
+@pytest.mark.parametrize("limits", [Limits(waiters=2)])
+async def test_past_the_limit_of_waiting_claims_one_is_answered_empty_at_once(bench: Bench) -> None:
     first, second = bench.waiting(), bench.waiting()
     await bench.turn()
     assert await elapsed(bench, bench.waiting()) == (0.0, [])

@@ -25,9 +25,10 @@ from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, tex
 
 # Routes are only looked at here: no handler runs, so no broker is needed.
 NO_BROKER: Any = None
+NO_KEYRING: Any = None
 FACES = {
     "mqs.md": mqs_routes(NO_BROKER),
-    "native.md": native_routes(NO_BROKER),
+    "native.md": native_routes(NO_BROKER, NO_KEYRING),
     "mqcore.md": mqcore_routes(NO_BROKER, 10_000),
     "openapi.md": openapi_routes({}),
     # The second service has the same routes under another name, which the page says once.

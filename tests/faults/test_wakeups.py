@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from penstock.broker import broker
+from penstock.timings import Timings
 from tests.faults.crowd import Cluster, wait_until
 from tests.faults.sessions import cut_off, listening
 from tests.servers import ThreadServer
@@ -27,7 +27,8 @@ class Pair:
 
     def __init__(self, store: str) -> None:
         self.store = store
-        self.acting, self.waiting = ThreadServer(store), ThreadServer(store)
+        timings = Timings(look_anyway_s=3600)
+        self.acting, self.waiting = ThreadServer(store, timings=timings), ThreadServer(store, timings=timings)
         self.talk = self.acting.talk()
         self._pool = ThreadPoolExecutor(4)
 
@@ -64,9 +65,8 @@ class Pair:
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
-def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     url = request.getfixturevalue(f"{request.param}_url")
-    monkeypatch.setattr(broker, "_LOOK_ANYWAY_S", 3600)
     pair = Pair(url)
     pair.talk("PUT", "/v1/queues/dead")
     assert pair.talk("PUT", "/v1/queues/q").status == 201

@@ -131,16 +131,16 @@ def test_what_was_read_before_a_change_does_not_undo_it(key_store: KeyStore, key
     """The server looks at the keys every second; a list that was under way while a key was made here is old."""
     server = keyed()
     with server.talk() as talk:
-        watch, broker, held = server.app._keys, server.app._broker, []
+        watch, keys, held = server.app._keys, server.app._broker.keys, []
 
         class HeldBack:
             def listen(self, load: object, _keep: object) -> None:
                 held.append(load)
 
-        work = broker.work
-        broker.work = lambda *_args, **_named: HeldBack()
+        listed = keys.list
+        keys.list = lambda **_named: HeldBack()
         watch.look()
-        broker.work = work
+        keys.list = listed
         secret = talk("POST", "/v1/keys", {"name": "k", "rules": ["queue|*|*"]}).json["secret"]
         held[0]([])
         assert talk("GET", "/v1/queues").status == 401

@@ -19,13 +19,13 @@ import pytest
 from penstock import keys
 from penstock.clock import system_clock
 from penstock.edge.router import Route
-from penstock.faces import guard
 from penstock.faces.permission import Permission
 from penstock.model import Dedup, Draft, Key, Settings, ShipmentState
 from penstock.server.config import Config
 from penstock.server.faces import FACES
 from penstock.stores import Store, open_store
 from penstock.stores.protocol import Unit
+from penstock.timings import Timings
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
@@ -131,8 +131,10 @@ QUEUES = ("own-q", "foreign-q")
 
 
 def routes() -> list[tuple[str, Route]]:
-    broker: object = None  # no handler runs here
-    return [(name, route) for name, face in FACES.items() for route in face.routes(broker, Config(), frozenset())]
+    broker, keyring = None, None  # no handler runs here
+    return [
+        (name, route) for name, face in FACES.items() for route in face.routes(broker, keyring, Config(), frozenset())
+    ]
 
 
 def name_of(route: Route) -> str:
@@ -301,19 +303,14 @@ def running(tmp_path: Path, faces: str, kinds: Mapping[str, tuple[str, ...]] = K
     url = f"sqlite:///{tmp_path}/{faces}.db"
     store = open_store(url)
     world = World(store, kinds)
-    server = ThreadServer(url, faces=faces)
+    # Here wrong keys come by the hundred.
+    server = ThreadServer(url, timings=Timings(wrong_keys=1e9), faces=faces)
     try:
         with server.talk() as talk:
             yield world, talk
     finally:
         server.stop()
         store.close()
-
-
-@pytest.fixture(autouse=True)
-def endless_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here wrong keys come by the hundred."""
-    monkeypatch.setattr(guard, "_BURST", 1e9)
 
 
 def check_refusal(reply: Reply, face: str, kind: str) -> None:

@@ -10,13 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from random import Random
+from typing import ClassVar
 
 import psycopg
 import pytest
+from msgspec import Struct
 
-from penstock.broker import Broker, broker
+from penstock.broker import LocalBroker
 from penstock.clock import system_clock
 from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
+from penstock.limits import Limits
 from penstock.model import Dedup, Draft, LedgerRow, Receipt, Settings
 from penstock.stores import Store, Unit
 from penstock.stores.sql import mariadb, network, postgresql
@@ -24,6 +27,7 @@ from penstock.stores.sql.mariadb import MariaEngine
 from penstock.stores.transfer.mariadb import MariaDialect
 from penstock.stores.transfer.postgresql import PostgresDialect
 from penstock.stores.transfer.side import Counters
+from penstock.timings import Timings
 from tests.broker.conftest import result
 from tests.databases import mariadb_connection
 from tests.faults.crowd import opened, peek_all, wait_until
@@ -191,20 +195,22 @@ def test_a_deadlock_is_told_as_a_busy_store(store: Store) -> None:
 
 async def test_the_broker_tries_again_after_a_deadlock(store: Store) -> None:
     loop = asyncio.get_running_loop()
-    patient = Broker(store, system_clock, loop, 1_000)
+    patient = LocalBroker(store, system_clock, loop).commit
     meet, tries = threading.Barrier(2, timeout=60), Counter[str]()
 
-    def work(first: str, second: str) -> Callable[[Unit, int], str]:
-        def run(unit: Unit, _now: int) -> str:
-            tries[first] += 1
-            return cross(unit, first, second, meet.wait if tries[first] == 1 else lambda: None)
+    class Cross(Struct):
+        first: str
+        second: str
+        writes: ClassVar[bool] = True
 
-        return run
+        def apply(self, unit: Unit, _now: int, _limits: Limits) -> str:
+            tries[self.first] += 1
+            return cross(unit, self.first, self.second, meet.wait if tries[self.first] == 1 else lambda: None)
 
-    one = result(patient.work(work("a", "b")))
+    one = result(patient.work(Cross("a", "b")))
     while not tries:  # else they would share a unit
         await asyncio.sleep(0.01)
-    two = result(patient.work(work("b", "a")))
+    two = result(patient.work(Cross("b", "a")))
     assert await asyncio.gather(one, two) == ["a", "b"]
     assert tries.total() > 2  # whoever tries again may even be the quicker one, and meet the other anew
 
@@ -213,7 +219,6 @@ async def test_patience_ends_although_others_are_served(
     url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stranger has locked a queue, and goes for lunch."""
-    monkeypatch.setattr(broker, "_BUSY_PATIENCE_S", 0.5)
     for module, long, short in ((postgresql, "'10s'", "'0.2s'"), (mariadb, "timeout = 10", "timeout = 1")):
         monkeypatch.setattr(module, "_SETTINGS", module._SETTINGS.replace(long, short))
     is_postgres = url.startswith("postgresql")
@@ -221,12 +226,12 @@ async def test_patience_ends_although_others_are_served(
     with stranger, stranger.cursor() as cursor, opened(url) as hurried:
         cursor.execute("BEGIN")
         cursor.execute(f"SELECT number FROM {'penstock.' if is_postgres else ''}queue WHERE name = 'a' FOR UPDATE")
-        patient = Broker(hurried, system_clock, asyncio.get_running_loop(), 1_000)
+        patient = LocalBroker(hurried, system_clock, asyncio.get_running_loop(), Timings(busy_patience_s=0.5))
         sent = result(patient.send("a", [Draft(b"x")]))
 
         async def look() -> None:
             while not sent.done():
-                await result(patient.work(lambda unit, _now: unit.find_queue("q"), writes=False))
+                await result(patient.find_queues(["q"]))
                 await asyncio.sleep(0.01)
 
         await asyncio.gather(*(look() for _ in range(5)))
@@ -405,5 +410,6 @@ async def test_a_clock_that_is_set_between_two_readings_is_read_again(
         return system_clock() + (jump_ms if next(readings) else 0)
 
     monkeypatch.setattr(network, "system_clock", clock)
-    told = await result(Broker(store, clock, asyncio.get_running_loop(), 1).work(lambda _unit, now: now))
-    assert abs(told - system_clock()) < 60_000
+    broker = LocalBroker(store, clock, asyncio.get_running_loop())
+    created = await result(broker.create_queue("now", Settings()))
+    assert abs(created.created_at - system_clock()) < 60_000

@@ -1,6 +1,6 @@
 """Between the faces and a store: groups operations into units of durability, and lets claims wait."""
 
-from penstock.broker.broker import Broker
-from penstock.broker.operations import AGAIN
+from penstock.broker.broker import LocalBroker
+from penstock.broker.protocol import Broker
 
-__all__ = ["AGAIN", "Broker"]
+__all__ = ["Broker", "LocalBroker"]

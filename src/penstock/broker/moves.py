@@ -1,120 +1,134 @@
-"""Moves between queues: in the background, in steps, and across restarts.
-
-How far a move is stands in the store, written by the very unit that moved the messages. So a step may be lost or done
-by another process at any time: the next one finds what is left. Two processes that step the same move share the work,
-and each looks again and again for moves that nobody carries on.
-"""
+"""Moves between queues: what can be asked about them. `chores.py` carries them on, in steps."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 from uuid import uuid4
 
-from penstock import limits, policy
-from penstock.complaint import Complaint
-from penstock.errors import FeatureMissing, MoveNotFound, QueueNotFound
-from penstock.model import Move, MoveStatus, MoveTerms, Settings
+import msgspec
+from msgspec import Struct
+
+from penstock.broker.commit import Commit
+from penstock.errors import MoveNotFound, NotPermitted, QueueNotFound
+from penstock.keys import needed_rule, permits
+from penstock.limits import Limits
+from penstock.model import ANY_AGE, WHOLE, Ages, Move, MoveTerms, Settings
 from penstock.pending import Pending
 from penstock.stores.ensuring import ensure_queue
 from penstock.stores.protocol import Unit
 
-if TYPE_CHECKING:
-    from penstock.broker.broker import Broker
-
-log = logging.getLogger(__name__)
-
-_LOOK_S = 1.0
-
-# What a move is to do, told when it starts.
-Terms = Callable[[int], MoveTerms]
-
 
 class Moves:
-    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
-        self._broker = broker
-        self._loop = loop
-        self._under_way: set[str] = set()
-        # Of those that their pace keeps waiting.
-        self._pauses: dict[str, asyncio.TimerHandle] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._stopping = False
-        self._trouble = Complaint(log)
+    """`carry_on` is told the id of every move that has started."""
+
+    def __init__(self, commit: Commit, carry_on: Callable[[str], object]) -> None:
+        self._commit = commit
+        self._carry_on = carry_on
 
     def start(
-        self, source: str, target: str | None, create_as: Settings | None, claimed: bool, terms: Terms
+        self,
+        source: str,
+        target: str | None,
+        terms: MoveTerms = WHOLE,
+        ages: Ages = ANY_AGE,
+        create_as: Settings | None = None,
+        claimed: bool = False,
     ) -> Pending[Move]:
-        def start(unit: Unit, now: int) -> Move:
-            if create_as is None:
-                for name in (source, target):
-                    if name is not None and unit.find_queue(name) is None:
-                        raise QueueNotFound(name)
-            elif target is not None:
-                ensure_queue(unit, target, create_as, now)
-            return unit.start_move(str(uuid4()), source, target, now, claimed, terms(now))
-
         def started(move: Move) -> Move:
             self._carry_on(move.id)
             return move
 
-        return self._broker.work(start).map(started)
+        task = StartMove(str(uuid4()), source, target, terms, ages, create_as, claimed)
+        return self._commit.work(task).map(started)
 
-    def resume(self) -> None:
-        """Go on with what an earlier process, or one that has died, has left unfinished."""
+    def cancel(self, move_id: str, rules: Sequence[str] | None = None) -> Pending[Move]:
+        return self._commit.work(CancelMove(move_id, rules))
 
-        def resume(moves: list[str]) -> None:
-            self._trouble.end("unfinished moves can be read again")
-            for move_id in moves:
-                self._carry_on(move_id)
-            self._look_later()
+    def find(self, move_id: str) -> Pending[Move | None]:
+        return self._commit.work(FindMove(move_id))
 
-        def failed(error: Exception) -> None:
-            if isinstance(error, FeatureMissing):
-                return  # such a store never has any
-            if not self._stopping:
-                self._trouble.say(f"unfinished moves cannot be read yet: {error}")
-            self._look_later()
+    def list(self, limit: int) -> Pending[Sequence[Move]]:
+        return self._commit.work(ListMoves(limit))
 
-        self._broker.work(lambda unit, _now: unit.unfinished_moves(), writes=False, patient=True).listen(resume, failed)
 
-    def stop(self) -> None:
-        self._stopping = True
-        for timer in (self._timer, *self._pauses.values()):
-            if timer is not None:
-                timer.cancel()
+class StartMove(Struct, frozen=True):
+    move_id: str
+    source: str
+    target: str | None
+    terms: MoveTerms
+    ages: Ages
+    create_as: Settings | None
+    claimed: bool
+    writes: ClassVar[bool] = True
 
-    def _look_later(self) -> None:
-        if not self._stopping:
-            self._timer = self._loop.call_later(_LOOK_S, self.resume)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
+        if self.create_as is None:
+            for name in (self.source, self.target):
+                if name is not None and unit.find_queue(name) is None:
+                    raise QueueNotFound(name)
+        elif self.target is not None:
+            ensure_queue(unit, self.target, self.create_as, now)
+        terms = _fixed(self.terms, self.ages, now)
+        return unit.start_move(self.move_id, self.source, self.target, now, self.claimed, terms)
 
-    def _carry_on(self, move_id: str) -> None:
-        if move_id not in self._under_way and not self._stopping:
-            self._under_way.add(move_id)
-            self._step(move_id)
 
-    def _step(self, move_id: str) -> None:
-        def stepped(done: tuple[Move, int]) -> None:
-            move, now = done
-            if move.status is not MoveStatus.IN_PROGRESS or self._stopping:
-                self._under_way.discard(move_id)
-            elif wait_ms := policy.move_wait_ms(move, now):
-                self._pauses[move_id] = self._loop.call_later(wait_ms / 1_000, self._go_on, move_id)
-            else:
-                self._step(move_id)
+class StepMove(Struct, frozen=True):
+    """The move as it is now, and the time."""
 
-        def step(unit: Unit, now: int) -> tuple[Move, int]:
-            return unit.step_move(move_id, now, limits.STEP_ROWS), now
+    move_id: str
+    writes: ClassVar[bool] = True
 
-        def failed(error: Exception) -> None:
-            """The next look finds it again. At a stop the store may already be closed: the next start goes on."""
-            self._under_way.discard(move_id)
-            if not isinstance(error, MoveNotFound) and not self._stopping:
-                log.warning("the move %s goes on later: %s", move_id, error)
+    def apply(self, unit: Unit, now: int, limits: Limits) -> tuple[Move, int]:
+        return unit.step_move(self.move_id, now, limits.step_rows), now
 
-        self._broker.work(step, patient=True).listen(stepped, failed)
 
-    def _go_on(self, move_id: str) -> None:
-        del self._pauses[move_id]
-        self._step(move_id)
+class CancelMove(Struct, frozen=True):
+    move_id: str
+    rules: Sequence[str] | None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
+        move = unit.find_move(self.move_id)
+        if move is None:
+            raise MoveNotFound(self.move_id)
+        if not permits(self.rules, "poll", move.source):
+            raise NotPermitted(needed_rule("poll", move.source))
+        return unit.cancel_move(self.move_id, now)
+
+
+class FindMove(Struct, frozen=True):
+    move_id: str
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Move | None:
+        return unit.find_move(self.move_id)
+
+
+class ListMoves(Struct, frozen=True):
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Move]:
+        return unit.list_moves(self.limit)
+
+
+class ListUnfinishedMoves(Struct, frozen=True):
+    """Their ids."""
+
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[str]:
+        return unit.unfinished_moves()
+
+
+def _fixed(terms: MoveTerms, ages: Ages, now: int) -> MoveTerms:
+    """An age becomes an instant, so that a move that takes long means the same messages to its end."""
+    if ages == ANY_AGE:
+        return terms
+    selection = msgspec.structs.replace(
+        terms.selection,
+        sent_since=None if ages.newer_than_ms is None else now - ages.newer_than_ms + 1,
+        sent_until=None if ages.older_than_ms is None else now - ages.older_than_ms,
+    )
+    return msgspec.structs.replace(terms, selection=selection)

@@ -1,27 +1,21 @@
-"""What a caller has asked for and not yet been told, and how a unit serves many of them at once.
+"""What a caller has asked for and has not been told yet.
 
-Like operations on one queue become one call of the store: sixty-four claims of one are one claim of sixty-four,
-dealt out in the order of arrival. All operations of a unit come from callers who are waiting at the same time, so
-their order among each other is ours to choose: changes to queues first, then sends, so that a claim in the same unit
-already finds them.
+Sends, claims and acks are operations of their own, because those of many callers become one call of the store. Every
+other verb is a task: a plain value with its arguments, which `Work` carries to a unit.
 """
 
 from __future__ import annotations
 
 from asyncio import TimerHandle
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
 
-from penstock import limits
-from penstock.errors import CallerError
-from penstock.model import Draft, Message, Receipt, Sent, Settings
+from penstock.limits import Limits
+from penstock.model import Draft, Receipt, Settings
 from penstock.pending import Pending
-from penstock.stores.ensuring import ensure_queue
 from penstock.stores.protocol import Unit
 
 UNSERVED = object()
-# What a piece of work returns that wants to go on in another unit.
-AGAIN: Any = UNSERVED
 
 
 class Operation(Pending[Any]):
@@ -47,11 +41,11 @@ class Operation(Pending[Any]):
         return False
 
     def is_late(self, since: float) -> bool:
-        """Whether it waits since then or longer, and somebody should be told."""
+        """Whether it has waited since then or longer, and its caller should be told."""
         return self.since <= since and not self.given_up and not self.is_patient()
 
     def give_up(self, error: Exception) -> None:
-        """Tell the caller an error, although a thread may still be at work on it: nobody is told what comes of that."""
+        """Tell the caller an error, although a thread may still be at work on it: what comes of that is not told."""
         self.given_up = True
         self.reject(error)
 
@@ -61,7 +55,7 @@ class Operation(Pending[Any]):
         self.result = error.with_traceback(None)
 
     def tell(self) -> None:
-        """Hand the result over; whoever waits for it goes on in this very call."""
+        """Hand the result over; its listener goes on in this very call."""
         if isinstance(self.result, Exception):
             self.reject(self.result)
         else:
@@ -92,8 +86,8 @@ class SendOnce(Send):
 
 
 class Claim(Operation):
-    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if it is known; `lookers`
-    is how many waiting claims look for a message together with this one, if it looks again."""
+    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if that is known;
+    `lookers` is how many waiting claims look for a message together with this one, if it looks again."""
 
     __slots__ = ("due", "has_waited", "hold_ms", "limit", "lookers", "queue", "timer", "wait_until")
 
@@ -109,7 +103,7 @@ class Claim(Operation):
         self.lookers = 0
 
     def is_patient(self) -> bool:
-        """Who waits already can wait for the store as well."""
+        """A claim that waits for a message can wait for the store as well."""
         return self.has_waited and self.wait_until > 0.0
 
     def give_up(self, error: Exception) -> None:
@@ -131,146 +125,40 @@ class Ack(Operation):
         self.receipts = receipts
 
 
+class Task(Protocol):
+    """A verb and its arguments: a value that changes nothing by itself and may be applied again in another unit.
+
+    `writes` says whether it changes the store. What `apply` returns is told to the caller, but for `Again`.
+    """
+
+    writes: ClassVar[bool]
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Any: ...
+
+
+class Again:
+    """What a task returns that has more to do than one unit should: the task for the next unit.
+
+    It counts only when the unit has ended well. A unit that is lost is begun again with the task it had.
+    """
+
+    __slots__ = ("task",)
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+
 class Work(Operation):
-    """Anything else: a function of the unit and the time. Housekeeping is `patient`: nobody waits for it, and begun
-    again before its end it would only keep another thread busy."""
+    """A task on its way. Housekeeping is `patient`: nobody waits for it, and begun again before its end it would only
+    keep another thread busy."""
 
-    __slots__ = ("function", "patient", "writes")
+    __slots__ = ("patient", "task", "writes")
 
-    def __init__(self, function: Callable[[Unit, int], Any], writes: bool, patient: bool = False) -> None:
+    def __init__(self, task: Task, patient: bool = False) -> None:
         super().__init__()
-        self.function = function
-        self.writes = writes
+        self.task = task
+        self.writes = task.writes
         self.patient = patient
 
     def is_patient(self) -> bool:
         return self.patient
-
-
-class Steps(Work):
-    """Work on many rows, a bounded number in each unit: served when a step finds nothing left to do."""
-
-    __slots__ = ("step", "total")
-
-    def __init__(self, step: Callable[[Unit, int], int], patient: bool = False) -> None:
-        super().__init__(step, True, patient)
-        self.step = 0
-        self.total = 0
-
-    def advance(self) -> None:
-        """Count a step whose unit has ended well."""
-        self.total += self.step
-        self.step = 0
-
-
-def serve(unit: Unit, operations: Sequence[Operation], now: int) -> None:
-    """Apply operations to a unit and leave each one's result in it.
-
-    A `CallerError` is the result of the one operation that caused it. Operations left unserved want another unit.
-    """
-    sends: dict[str, list[Send]] = {}
-    claims: dict[tuple[str, int | None], list[Claim]] = {}
-    acks: list[Ack] = []
-    for operation in operations:
-        if isinstance(operation, Send):
-            sends.setdefault(operation.queue, []).append(operation)
-        elif isinstance(operation, Claim):
-            claims.setdefault((operation.queue, operation.hold_ms), []).append(operation)
-        elif isinstance(operation, Ack):
-            acks.append(operation)
-        elif isinstance(operation, Work):
-            _serve_work(unit, operation, now)
-    # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
-    for queue, group in sorted(sends.items()):
-        _serve_sends(unit, queue, group, now)
-    if acks:
-        _serve_acks(unit, acks, now)
-    for (queue, hold_ms), waiting in sorted(claims.items(), key=lambda item: item[0][0]):
-        _serve_claims(unit, queue, hold_ms, waiting, now)
-
-
-def _serve_work(unit: Unit, operation: Work, now: int) -> None:
-    try:
-        result = operation.function(unit, now)
-    except CallerError as error:
-        operation.fail(error)
-        return
-    if isinstance(operation, Steps):
-        operation.step = result
-        if not result:
-            operation.result = operation.total
-    else:
-        operation.result = result
-
-
-def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
-    together: list[Send] = []
-    for send in group:
-        if isinstance(send, SendOnce):
-            _serve_once(unit, send, now)
-        else:
-            together.append(send)
-    if together:
-        _serve_sends_together(unit, queue, together, now)
-
-
-def _serve_sends_together(unit: Unit, queue: str, group: list[Send], now: int) -> None:
-    drafts = [draft for send in group for draft in send.drafts]
-    try:
-        settings = next((send.create_as for send in group if send.create_as is not None), None)
-        if settings is not None:
-            ensure_queue(unit, queue, settings, now)
-        sent: list[Sent] = unit.send(queue, drafts, now)
-    except CallerError as error:
-        for send in group:
-            send.fail(error)
-        return
-    start = 0
-    for send in group:
-        end = start + len(send.drafts)
-        send.result = sent[start:end]
-        start = end
-
-
-def _serve_once(unit: Unit, send: SendOnce, now: int) -> None:
-    try:
-        send.result = unit.send_once(send.queue, send.key, send.digest, send.drafts, now)
-    except CallerError as error:
-        send.fail(error)
-
-
-def _serve_acks(unit: Unit, acks: list[Ack], now: int) -> None:
-    receipts = [receipt for ack in acks for receipt in ack.receipts]
-    finished = unit.ack(receipts, now)
-    start = 0
-    for ack in acks:
-        end = start + len(ack.receipts)
-        ack.result = finished[start:end]
-        start = end
-
-
-def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim], now: int) -> None:
-    wanted = 0
-    asked = []
-    for claim in group:
-        if wanted and wanted + claim.limit > limits.CLAIM_ROWS:
-            break  # the others want another unit
-        wanted += claim.limit
-        asked.append(claim)
-    try:
-        claimed = unit.claim(queue, wanted, now, hold_ms)
-    except CallerError as error:
-        for claim in group:
-            claim.fail(error)
-        return
-    messages: list[Message] = claimed.messages
-    start = 0
-    for claim in asked:
-        share = messages[start : start + claim.limit]
-        start += len(share)
-        if share or not claimed.more:
-            claim.result = share
-    if any(claim.wait_until and claim.result == [] for claim in asked):
-        due = unit.next_due(queue, now)
-        for claim in asked:
-            claim.due = due

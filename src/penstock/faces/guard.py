@@ -13,14 +13,11 @@ from penstock.errors import NotPermitted
 from penstock.faces.answers import json_response
 from penstock.faces.origin import Origins
 from penstock.faces.permission import Permission, Refusal, Scope
-from penstock.keys import EVERY_QUEUE, Keyring, needed_rule, permitting_rule
+from penstock.keys import EVERY_QUEUE, Keyring, needed_rule, permits
 from penstock.model import Key
+from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
-
-# Wrong keys that are answered as such; beyond, they are told to slow down.
-_BURST = 200.0
-_PER_SECOND = 10.0
 
 _SHUT = json_response(403, {"error": "nobody may use this route"})
 _SLOW_DOWN = json_response(429, {"error": "too many wrong API keys"}, (b"Retry-After", b"1"))
@@ -29,21 +26,23 @@ _SLOW_DOWN = json_response(429, {"error": "too many wrong API keys"}, (b"Retry-A
 class Everyone:
     """The caller while no API key was ever made."""
 
+    rules: tuple[str, ...] | None = None
+
     def may(self, action: str, queue: str) -> bool:  # noqa: ARG002
         return True
 
 
 class KeyHolder:
     def __init__(self, key: Key) -> None:
-        self._rules = key.rules
+        self.rules: tuple[str, ...] | None = key.rules
 
     def may(self, action: str, queue: str) -> bool:
-        return _permits(self._rules, action, queue)
+        return _permits(self.rules, action, queue)
 
 
 @lru_cache(8192)
-def _permits(rules: tuple[str, ...], action: str, queue: str) -> bool:
-    return permitting_rule(rules, action, queue) is not None
+def _permits(rules: tuple[str, ...] | None, action: str, queue: str) -> bool:
+    return permits(rules, action, queue)
 
 
 _EVERYONE = Everyone()
@@ -51,12 +50,17 @@ _EVERYONE = Everyone()
 
 class Guard:
     def __init__(
-        self, keyring: Keyring, origins: Origins | None = None, monotonic: Callable[[], float] = time.monotonic
+        self,
+        keyring: Keyring,
+        origins: Origins | None = None,
+        timings: Timings = Timings(),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keyring = keyring
         self._origins = origins or Origins()
+        self._timings = timings
         self._monotonic = monotonic
-        self._patience = _BURST
+        self._patience = timings.wrong_keys
         self._patience_at = monotonic()
 
     def __call__(self, request: Request, route: Route, client: Client) -> Response | None:
@@ -97,8 +101,9 @@ class Guard:
 
     def _refuse_unknown(self, permission: Permission, client: Client) -> Response:
         """A bucket of patience for all callers together: guessing is hopeless anyway, but should not be cheap."""
-        now = self._monotonic()
-        self._patience = min(_BURST, self._patience + (now - self._patience_at) * _PER_SECOND)
+        now, timings = self._monotonic(), self._timings
+        regained = (now - self._patience_at) * timings.wrong_keys_per_second
+        self._patience = min(timings.wrong_keys, self._patience + regained)
         self._patience_at = now
         if self._patience < 1:
             return _SLOW_DOWN

@@ -12,11 +12,15 @@ from penstock.edge.http import Request, Response
 from penstock.errors import NotPermitted
 from penstock.faces.answers import json_response
 from penstock.keys import needed_rule
-from penstock.model import Settings
+from penstock.model import Redrive
 
 
 class Caller(Protocol):
     """Who sent a request, as far as handlers need to know."""
+
+    @property
+    def rules(self) -> tuple[str, ...] | None:
+        """Those of the API key; None where none is needed."""
 
     def may(self, action: str, queue: str) -> bool: ...
 
@@ -57,13 +61,19 @@ class Permission(Struct, frozen=True):
 PUBLIC = Permission("", Scope.ANYBODY)
 
 
-def check_dead_letters(request: Request, settings: Settings) -> None:
+def check_dead_letters(request: Request, redrive: Redrive | None) -> None:
     """Dead letters are sent: a queue may only be given a dead-letter queue that its caller may send to."""
-    if settings.redrive is not None and not permits(request, "post", settings.redrive.dead_letter_queue):
-        raise NotPermitted(needed_rule("post", settings.redrive.dead_letter_queue))
+    if redrive is not None and not permits(request, "post", redrive.dead_letter_queue):
+        raise NotPermitted(needed_rule("post", redrive.dead_letter_queue))
 
 
 def permits(request: Request, action: str, queue: str) -> bool:
     """For handlers of routes that ask themselves. A request no guard has seen permits nothing."""
     caller: Caller | None = request.caller
     return caller is not None and caller.may(action, queue)
+
+
+def rules_of(request: Request) -> tuple[str, ...] | None:
+    """For verbs of the broker that find the queues in the store: what `permits` would say, as a value."""
+    caller: Caller | None = request.caller
+    return () if caller is None else caller.rules

@@ -6,8 +6,9 @@ import asyncio
 import errno
 import os
 import ssl as tls
+from dataclasses import replace
 
-from penstock.broker import Broker
+from penstock.broker import LocalBroker
 from penstock.clock import Clock, system_clock
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
@@ -17,10 +18,12 @@ from penstock.faces.guard import Guard
 from penstock.faces.origin import Origins
 from penstock.hosts import HostNames, split
 from penstock.keys import Keyring
+from penstock.limits import Limits
 from penstock.server.config import Config, is_loopback
 from penstock.server.faces import chosen_faces, face_routes
 from penstock.server.keys import KeyWatch
 from penstock.stores import MqCoreOptions, open_store
+from penstock.timings import Timings
 
 _DAY_MS = 86_400_000
 # A server does not wait inside a unit for another process: its event loop has other things to do meanwhile.
@@ -30,8 +33,17 @@ _PATIENCE_MS = 2
 class App:
     """A running server. `start` and `stop` are called on its event loop."""
 
-    def __init__(self, config: Config, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock = system_clock,
+        timings: Timings = Timings(),
+        limits: Limits = Limits(),
+    ) -> None:
         loop = asyncio.get_running_loop()
+        timings = replace(
+            timings, store_timeout_s=config.store_timeout_s, ledger_retention_ms=config.ledger_days * _DAY_MS
+        )
         self._config = config
         self._ssl = tls_context(config)
         self._store = open_store(
@@ -40,15 +52,15 @@ class App:
             MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons),
             config.store_connections,
         )
-        self._broker = Broker(self._store, clock, loop, config.ledger_days * _DAY_MS, config.store_timeout_s)
+        self._broker = LocalBroker(self._store, clock, loop, timings, limits)
         self.faces = chosen_faces(config.faces, self._store)
-        routes, errors = face_routes(self.faces, self._broker, config)
-        self._keys = KeyWatch(self._store, self._broker, loop)
-        refuse_exposure(config, self._keys.keyring)
+        keyring = Keyring(self._store.secret)
+        routes, errors = face_routes(self.faces, self._broker, keyring, config)
+        self._keys = KeyWatch(keyring, self._store, self._broker, loop, timings)
+        refuse_exposure(config, keyring)
+        origins = Origins(own_names(config), local=is_loopback(config.host))
         self._listener = Listener(
-            Router(
-                routes, errors, Guard(self._keys.keyring, Origins(own_names(config), local=is_loopback(config.host)))
-            ),
+            Router(routes, errors, Guard(keyring, origins, timings)),
             Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
             EdgeLimits(connections=config.max_connections, body_bytes=config.max_bodies_mib << 20),
         )

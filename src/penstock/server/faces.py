@@ -14,6 +14,7 @@ from penstock.faces.mqcore import RESERVED, explaining, mqcore_routes
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
+from penstock.keys import Keyring
 from penstock.server.config import Config
 from penstock.stores.features import ALL_FEATURES, Feature
 from penstock.stores.protocol import Store
@@ -24,19 +25,21 @@ class Face:
     """`routes` is told which words are reserved for the other APIs on the same port."""
 
     needs: frozenset[Feature]
-    routes: Callable[[Broker, Config, frozenset[str]], list[Route]]
+    routes: Callable[[Broker, Keyring, Config, frozenset[str]], list[Route]]
 
 
 FACES: Mapping[str, Face] = {
     "mqs": Face(
         frozenset({Feature.SETTINGS, Feature.ATTRIBUTES, Feature.DEDUP, Feature.REDRIVE, Feature.BARE_IDS}),
-        lambda broker, config, _reserved: mqs_routes(broker, cut_oversize=config.mqs_oversize == "cut"),
+        lambda broker, _keyring, config, _reserved: mqs_routes(broker, cut_oversize=config.mqs_oversize == "cut"),
     ),
-    "native": Face(ALL_FEATURES, lambda broker, _config, _reserved: native_routes(broker)),
-    "emodb": Face(ALL_FEATURES, lambda broker, _config, _reserved: emodb_routes(broker)),
+    "native": Face(ALL_FEATURES, lambda broker, keyring, _config, _reserved: native_routes(broker, keyring)),
+    "emodb": Face(ALL_FEATURES, lambda broker, _keyring, _config, _reserved: emodb_routes(broker)),
     "mqcore": Face(
         frozenset(),
-        lambda broker, config, reserved: mqcore_routes(broker, int(config.mqcore_redelivery_s * 1000), reserved),
+        lambda broker, _keyring, config, reserved: mqcore_routes(
+            broker, int(config.mqcore_redelivery_s * 1000), reserved
+        ),
     ),
 }
 
@@ -55,11 +58,11 @@ def chosen_faces(asked: str, store: Store) -> list[str]:
     return names
 
 
-def face_routes(names: list[str], broker: Broker, config: Config) -> tuple[list[Route], Errors]:
+def face_routes(names: list[str], broker: Broker, keyring: Keyring, config: Config) -> tuple[list[Route], Errors]:
     """All routes of these faces, and how a request is answered that matches none of them."""
     # MQ-Core has the root of all paths for itself only where it is alone.
     reserved = RESERVED if "mqcore" in names and len(set(names)) > 1 else frozenset()
-    served = {name: FACES[name].routes(broker, config, reserved) for name in dict.fromkeys(names)}
+    served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
         routes += openapi_routes(served)

@@ -8,46 +8,49 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from penstock.broker import Broker
 from penstock.complaint import Complaint
+from penstock.keys import Keyring
 from penstock.model import Key
 from penstock.stores.features import Feature
 from penstock.stores.protocol import Store
+from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 1.0
-
 
 class KeyWatch:
-    def __init__(self, store: Store, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, keyring: Keyring, store: Store, broker: Broker, loop: asyncio.AbstractEventLoop, timings: Timings
+    ) -> None:
+        self._keyring = keyring
         self._broker = broker
         self._loop = loop
+        self._look_s = timings.keys_s
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = Complaint(log)
         self._can_change = Feature.KEYS in store.features
-        self.keyring = broker.keyring
         if self._can_change:
             with store.unit(write=False) as unit:
-                self.keyring.load(unit.list_keys())
+                self._keyring.load(unit.list_keys())
 
     def start(self) -> None:
         if self._can_change:
-            self._timer = self._loop.call_later(_LOOK_S, self.look)
+            self._timer = self._loop.call_later(self._look_s, self.look)
 
     def look(self) -> None:
-        changes = self.keyring.changes
+        changes = self._keyring.changes
 
-        def load(keys: list[Key]) -> None:
+        def load(keys: Sequence[Key]) -> None:
             # What was read before this server made or revoked a key is old already.
-            if changes == self.keyring.changes:
-                self.keyring.load(keys)
+            if changes == self._keyring.changes:
+                self._keyring.load(keys)
             self._trouble.end("API keys can be read again")
             self.start()
 
-        asked = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False, patient=True)
-        asked.listen(load, self._keep)
+        self._broker.keys.list(patient=True).listen(load, self._keep)
 
     def _keep(self, error: Exception) -> None:
         """What was known stays known while the store does not answer."""

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from penstock import limits
 from penstock.errors import StoreUnavailable
+from penstock.limits import Limits
 from tests.faces.emodb.conftest import Emo
 from tests.faces.emodb.test_refusals import refused
 from tests.servers import ThreadServer
@@ -104,13 +104,12 @@ def test_a_move_is_known_to_its_own_service_only(plain: Emo, dedup: Emo) -> None
     assert refused(plain.get(f"_move/{of_dedup}"), 404)
 
 
-@pytest.fixture
-def slow_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message a step, so that a move is still in progress when the next request comes."""
-    monkeypatch.setattr(limits, "STEP_ROWS", 1)
+# A message a step, so that a move is still in progress when the next request comes.
+slow_moves = pytest.mark.parametrize("limits", [Limits(step_rows=1)])
 
 
-def test_two_moves_of_one_queue_at_once(emo: Emo, slow_moves: None) -> None:
+@slow_moves
+def test_two_moves_of_one_queue_at_once(emo: Emo) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(500))))
     first = start(emo, "a", "b")
     for source, target in (("a", "b"), ("a", "c"), ("b", "a"), ("b", "c"), ("c", "a")):
@@ -122,7 +121,8 @@ def test_two_moves_of_one_queue_at_once(emo: Emo, slow_moves: None) -> None:
     assert end(emo, start(emo, "b", "a"))["status"] == "COMPLETE"
 
 
-def test_to_a_queue_deleted_meanwhile(emo: Emo, slow_moves: None) -> None:
+@slow_moves
+def test_to_a_queue_deleted_meanwhile(emo: Emo) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(500))))
     reference = start(emo, "a", "b")
     full_name = "dedupq%2Fb" if "dedup" in emo.base else "b"
@@ -134,7 +134,8 @@ def test_to_a_queue_deleted_meanwhile(emo: Emo, slow_moves: None) -> None:
     assert emo.size("b") == 0
 
 
-def test_other_requests_are_served_between_the_steps(emo: Emo, slow_moves: None) -> None:
+@slow_moves
+def test_other_requests_are_served_between_the_steps(emo: Emo) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(1000))))
     reference = start(emo, "a", "b")
     emo.send("other", "1")
@@ -143,7 +144,8 @@ def test_other_requests_are_served_between_the_steps(emo: Emo, slow_moves: None)
     assert end(emo, reference)["status"] == "COMPLETE"
 
 
-def test_a_move_goes_on_after_the_store_was_away(emo: Emo, server: ThreadServer, slow_moves: None, monkeypatch) -> None:
+@slow_moves
+def test_a_move_goes_on_after_the_store_was_away(emo: Emo, server: ThreadServer, monkeypatch) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(300))))
     reference = start(emo, "a", "b")
     away = threading.Event()
@@ -173,16 +175,17 @@ def test_the_status_is_kept_for_a_day(emo: Emo, server: ThreadServer) -> None:
     assert refused(emo.get(f"_move/{reference}"), 404)
 
 
-def test_a_stop_in_the_middle_is_clean_and_the_next_start_goes_on(tmp_path, slow_moves: None, caplog) -> None:
+@slow_moves
+def test_a_stop_in_the_middle_is_clean_and_the_next_start_goes_on(tmp_path, limits: Limits, caplog) -> None:
     url = f"sqlite:///{tmp_path}/p.db"
-    server = ThreadServer(url)
+    server = ThreadServer(url, limits=limits)
     with server.talk() as talk:
         emo = Emo(talk, "/queue/1")
         emo.post("a/sendbatch", json.dumps(list(range(1000))))
         reference = start(emo, "a", "b")
     server.stop()
     assert caplog.records == []
-    server = ThreadServer(url)
+    server = ThreadServer(url, limits=limits)
     try:
         with server.talk() as talk:
             emo = Emo(talk, "/queue/1")

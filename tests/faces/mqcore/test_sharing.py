@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import InvalidSetting
 from penstock.faces.mqcore import RESERVED
+from penstock.keys import Keyring
 from penstock.server.faces import FACES
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
@@ -71,7 +72,7 @@ def test_where_another_api_answers_it_does(talk: Talk) -> None:
 def test_every_first_word_of_the_other_apis_is_reserved(server: ThreadServer) -> None:
     for name, face in FACES.items():
         if name != "mqcore":
-            routes = face.routes(server.app._broker, server.app._config, frozenset())
+            routes = face.routes(server.app._broker, Keyring(b""), server.app._config, frozenset())
             assert {route.pattern.split("/")[1] for route in routes} <= RESERVED, name
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import limits
+from penstock.limits import Limits
 from tests.faces.native.conftest import Native
 from tests.servers import ThreadServer
 from tests.talk import Talk
@@ -86,10 +87,9 @@ def test_list_without_counts(native: Native) -> None:
     assert native.talk("GET", "/v1/queues?count=0").json["error"] == "count must be true or false"
 
 
-def test_a_list_of_queues_full_of_claims_is_counted_in_steps(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limits", [Limits(count_rows=1, listed_count_rows=2)])
+def test_a_list_of_queues_full_of_claims_is_counted_in_steps(native: Native) -> None:
     """Each step looks at so many rows; the answer has the counts of every queue all the same."""
-    monkeypatch.setattr(limits, "COUNT_ROWS", 1)
-    monkeypatch.setattr(limits, "LISTED_COUNT_ROWS", 2)
     for n in range(50):
         native.create(f"q{n}")
         native.send(*"abc", to=f"q{n}")

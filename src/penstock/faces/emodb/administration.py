@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock import limits, names
+from penstock import names
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
@@ -57,7 +57,7 @@ class _Administration:
 
     def _counted(self, request: Request) -> Pending[Count]:
         queue = self._service.queue(request.params[0])
-        return self._broker.work(lambda unit, now: unit.count(queue, now, limits.COUNT_ROWS), writes=False)
+        return self._broker.count(queue)
 
     def purge(self, request: Request) -> Pending[Response]:
         return self._broker.purge(self._service.queue(request.params[0])).map(success, _nothing_to_do)
@@ -75,7 +75,7 @@ class _Administration:
             raise InvalidRequest("a queue cannot be moved into itself")
         if not (permits(request, "poll", source) and permits(request, "post", target)):
             return NOT_AUTHORIZED
-        started = self._broker.move(source, target, self._service.settings, claimed=True)
+        started = self._broker.moves.start(source, target, create_as=self._service.settings, claimed=True)
         return started.map(lambda move: json_response(200, {"id": move.id}))
 
     def move_status(self, request: Request) -> Pending[Response]:
@@ -92,7 +92,7 @@ class _Administration:
             source, target = move.source.removeprefix(space), move.target.removeprefix(space)
             return json_response(200, {"from": source, "to": target, "status": _STATUSES[move.status]})
 
-        return self._broker.work(lambda unit, _now: unit.find_move(reference), writes=False).map(status)
+        return self._broker.moves.find(reference).map(status)
 
 
 def _zero(error: Exception) -> Response:

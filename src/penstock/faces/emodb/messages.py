@@ -21,7 +21,6 @@ from penstock.faces.media import wants_json
 from penstock.faces.permission import Scope, permits
 from penstock.model import Dedup, Message, Receipt
 from penstock.pending import Pending, gather
-from penstock.stores.protocol import Unit
 
 _ONE = BodyRule(1024 * 1024)
 _BATCH = BodyRule(16 * 1024 * 1024)
@@ -89,7 +88,7 @@ class _Messages:
     def peek(self, request: Request) -> Pending[Response]:
         queue = self._service.queue(request.params[0])
         limit = number(request, "limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
-        return self._broker.work(lambda unit, _now: unit.peek(queue, limit), writes=False).map(_messages, _empty)
+        return self._broker.peek(queue, limit).map(_messages, _empty)
 
     def ack(self, request: Request) -> Pending[Response]:
         return self._broker.ack(self._receipts(request)).map(success)
@@ -97,14 +96,9 @@ class _Messages:
     def renew(self, request: Request) -> Pending[Response]:
         receipts = self._receipts(request)
         ttl_s = number(request, "ttl", DEFAULT_TTL_S, 0, LONGEST_TTL_S)
-
-        def renew(unit: Unit, now: int) -> None:
-            if ttl_s:
-                unit.renew(receipts, now, now + ttl_s * 1000)
-            else:
-                unit.release(receipts, now, 0)
-
-        return self._broker.work(renew).map(success)
+        if ttl_s:
+            return self._broker.renew(receipts, ttl_s * 1000).map(success)
+        return self._broker.release(receipts, 0).map(success)
 
     def _receipts(self, request: Request) -> list[Receipt]:
         queue = self._service.queue(request.params[0])

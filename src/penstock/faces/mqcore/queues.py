@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from penstock import names
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import InvalidRequest, PenstockError, QueueExists, QueueNotFound
+from penstock.errors import InvalidRequest, PenstockError, QueueNotFound
 from penstock.faces.mqcore.answers import failure
 from penstock.faces.mqcore.reserved import unless_reserved
 from penstock.faces.permission import Permission
-from penstock.model import Queue, Settings
+from penstock.model import Settings
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 # Only path and method are significant; whatever comes with them is read and dropped.
 _DISCARDED = BodyRule(0, cut=True)
@@ -56,8 +53,7 @@ class _Queues:
         [name] = request.params
         if not is_name(name):
             return _ABSENT
-        found = self._broker.work(lambda unit, _now: unit.find_queue(name), writes=False)
-        return found.map(lambda queue: _ABSENT if queue is None else _FOUND, failure)
+        return self._broker.find_queues((name,)).map(lambda found: _ABSENT if found[0] is None else _FOUND, failure)
 
     def create(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
@@ -67,19 +63,14 @@ class _Queues:
             names.check(name)
         except PenstockError as error:
             return failure(error)
-
-        def create(unit: Unit, now: int) -> Queue:
-            return unit.find_queue(name) or unit.create_queue(name, Settings(), now)
-
-        return self._broker.work(create).map(lambda _queue: _CREATED, _unless(QueueExists, _CREATED))
+        return self._broker.ensure_queue(name, Settings()).map(lambda _none: _CREATED, failure)
 
     def delete(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
         if not is_name(name):
             return _DELETED
-        deleted = self._broker.work(lambda unit, now: unit.delete_queue(name, now))
-        return deleted.map(lambda _queue: _DELETED, _unless(QueueNotFound, _DELETED))
+        return self._broker.delete_queue(name).map(lambda _queue: _DELETED, _gone)
 
 
-def _unless(expected: type[PenstockError], answer: Response) -> Callable[[Exception], Response]:
-    return lambda error: answer if isinstance(error, expected) else failure(error)
+def _gone(error: Exception) -> Response:
+    return _DELETED if isinstance(error, QueueNotFound) else failure(error)

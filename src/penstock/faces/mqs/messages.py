@@ -11,16 +11,15 @@ from penstock import ids, limits
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import InvalidRequest, NotPermitted, PenstockError, QueueNotFound, TooLarge
+from penstock.errors import InvalidRequest, PenstockError, QueueNotFound, TooLarge
 from penstock.faces.answers import error_response, header_value, json_response, rfc3339
 from penstock.faces.media import INERT
 from penstock.faces.mqs import multipart, trace
 from penstock.faces.mqs.trace import traced
-from penstock.faces.permission import Permission, Scope, permits
+from penstock.faces.permission import Permission, Scope, permits, rules_of
 from penstock.keys import EVERY_QUEUE
 from penstock.model import Draft, Message, Receipt, Sent
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 MAX_MESSAGES = 999
@@ -96,8 +95,10 @@ class _Messages:
 
     def _refuse(self, queue: str, error: PenstockError) -> Pending[Response]:
         """A bad request; but first of all, whether the queue exists."""
-        found = self._broker.work(lambda unit, _now: unit.find_queue(queue), writes=False)
-        return found.map(lambda found: error_response(QueueNotFound(queue) if found is None else error), error_response)
+        found = self._broker.find_queues((queue,))
+        return found.map(
+            lambda found: error_response(QueueNotFound(queue) if found[0] is None else error), error_response
+        )
 
     def claim(self, request: Request) -> Response | Pending[Response]:
         [queue] = request.params
@@ -120,15 +121,7 @@ class _Messages:
         receipts = (Receipt(message_id),)
         if permits(request, "poll", EVERY_QUEUE):
             return self._broker.ack(receipts).map(_acked, error_response)
-
-        def ack(unit: Unit, now: int) -> list[bool]:
-            [queue] = unit.locate(receipts)
-            if queue is not None and not permits(request, "poll", queue):
-                # Which queue that is, is not told to those who may not look into it.
-                raise NotPermitted("poll on the queue of this message")
-            return unit.ack(receipts, now)
-
-        return self._broker.work(ack).map(_acked, error_response)
+        return self._broker.ack_permitted(receipts, rules_of(request) or ()).map(_acked, error_response)
 
 
 def _is_multipart(request: Request) -> bool:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from penstock import limits, names
+from penstock import limits, names, policy
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import InvalidRequest, QueueExists, QueueNotFound
+from penstock.errors import DeadLetterQueueNotFound, InvalidRequest, PenstockError, QueueExists, QueueNotFound
 from penstock.faces.answers import error_response, json_response
 from penstock.faces.mqs.trace import traced
 from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission, Scope, check_dead_letters
-from penstock.model import Count, Dedup, Queue, Redrive, Settings
+from penstock.model import Dedup, Queue, QueueChange, QueueReport, Redrive, Settings
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 _BODY = BodyRule(64 * 1024)
 
@@ -56,33 +55,49 @@ class _Queues:
 
     def create(self, request: Request) -> Pending[Response]:
         [name] = request.params
+        config: QueueConfig | None = None
+        try:
+            names.check(name)
+            config = _read(request.body)
+            change = _checked(request, config)
+        except PenstockError as error:
+            return self._refuse(error, name, config, None if "/" in name else QueueExists(name))
+        created = self._broker.create_queue(name, policy.changed(Settings(), change))
+        return created.map(lambda queue: json_response(201, _config(queue)), _failure)
 
-        def create(unit: Unit, now: int) -> Queue:
-            if "/" not in name and unit.find_queue(name) is not None:
-                raise QueueExists(name)
-            settings = _settings(unit, request.body, Settings())
-            check_dead_letters(request, settings)
-            return unit.create_queue(names.check(name), settings, now)
-
-        return self._broker.work(create).map(lambda queue: json_response(201, _config(queue)), error_response)
-
-    def update(self, request: Request) -> Pending[Response]:
+    def update(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
+        if "/" in name:
+            return error_response(QueueNotFound(name))
+        config: QueueConfig | None = None
+        try:
+            config = _read(request.body)
+            change = _checked(request, config)
+        except PenstockError as error:
+            return self._refuse(error, name, config, QueueNotFound(name))
+        return self._broker.update_queue(name, change).map(lambda queue: json_response(200, _config(queue)), _failure)
 
-        def update(unit: Unit, _now: int) -> Queue:
-            found = unit.find_queue(plain(name))
-            if found is None:
-                raise QueueNotFound(name)
-            settings = _settings(unit, request.body, found.settings)
-            check_dead_letters(request, settings)
-            return unit.update_queue(name, settings)
+    def _refuse(
+        self, error: PenstockError, name: str, config: QueueConfig | None, existence: PenstockError | None
+    ) -> Pending[Response]:
+        """A bad request; but the document wants to hear first whether the queue exists, then of its dead-letter queue.
+        `existence` is what is wrong where the queue is there but should not be, or the other way round."""
+        dead = None if config is None or config.redrive_policy is None else config.redrive_policy.dead_letter_queue
 
-        return self._broker.work(update).map(lambda queue: json_response(200, _config(queue)), error_response)
+        def answer(found: list[Queue | None]) -> Response:
+            if existence is not None and (found[0] is None) == isinstance(existence, QueueNotFound):
+                return error_response(existence)
+            if dead is not None and found[1] is None:
+                return _failure(DeadLetterQueueNotFound(dead))
+            return error_response(error)
 
-    def delete(self, request: Request) -> Pending[Response]:
+        return self._broker.find_queues((name,) if dead is None else (name, dead)).map(answer, error_response)
+
+    def delete(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
-        deleted = self._broker.work(lambda unit, now: unit.delete_queue(plain(name), now))
-        return deleted.map(lambda queue: json_response(200, _config(queue)), error_response)
+        if "/" in name:
+            return error_response(QueueNotFound(name))
+        return self._broker.delete_queue(name).map(lambda queue: json_response(200, _config(queue)), error_response)
 
     def list(self, request: Request) -> Response | Pending[Response]:
         try:
@@ -90,30 +105,17 @@ class _Queues:
             limit = min(_number(request, "limit", limits.LIST_LIMIT), limits.LIST_LIMIT)
         except InvalidRequest as error:
             return error_response(error)
-        page = self._broker.work(lambda unit, _now: unit.list_queues(offset, limit), writes=False)
+        page = self._broker.list_queues(offset, limit)
         return page.map(
             lambda page: json_response(200, {"total": page.total, "queues": [_config(queue) for queue in page.queues]}),
             error_response,
         )
 
-    def describe(self, request: Request) -> Pending[Response]:
+    def describe(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
-
-        def describe(unit: Unit, now: int) -> tuple[Queue, Count, int]:
-            count = unit.count(plain(name), now, limits.COUNT_ROWS)
-            queue = unit.find_queue(name)
-            if queue is None:
-                raise QueueNotFound(name)
-            return queue, count, now
-
-        return self._broker.work(describe, writes=False).map(_description, error_response)
-
-
-def plain(name: str) -> str:
-    """The queues of another name space are none of this API's."""
-    if "/" in name:
-        raise QueueNotFound(name)
-    return name
+        if "/" in name:
+            return error_response(QueueNotFound(name))
+        return self._broker.describe_queue(name).map(_description, error_response)
 
 
 def _number(request: Request, name: str, default: int) -> int:
@@ -125,37 +127,33 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _settings(unit: Unit, body: bytes, current: Settings) -> Settings:
-    """Parse, then check values in the document's order. What mqs has no word for stays as it is."""
+def _read(body: bytes) -> QueueConfig:
     try:
-        config = _decode(body)
+        return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidRequest(f"the body does not parse: {error}") from error
+
+
+def _checked(request: Request, config: QueueConfig) -> QueueChange:
+    """Check values in the document's order. What mqs has no word for stays as it is."""
     redrive = None
     if config.redrive_policy is not None:
         redrive = Redrive(config.redrive_policy.max_receives, config.redrive_policy.dead_letter_queue)
-        if unit.find_queue(redrive.dead_letter_queue) is None:
-            raise InvalidRequest(f"redrive_policy.dead_letter_queue {redrive.dead_letter_queue!r} does not exist")
         _check("redrive_policy.max_receives", redrive.max_receives, 1)
     delay = config.message_delay or 0
     _check("retention_timeout", config.retention_timeout, 1)
     _check("visibility_timeout", config.visibility_timeout, 0)
     _check("message_delay", delay, 0)
-    return msgspec.structs.replace(
-        current,
+    check_dead_letters(request, redrive)
+    return QueueChange(
         retention_ms=config.retention_timeout * 1000,
         visibility_ms=config.visibility_timeout * 1000,
         delay_ms=delay * 1000,
-        dedup=_dedup(config.message_deduplication, current.dedup),
+        # mqs knows one kind; a queue that already has another kind keeps it.
+        dedup=Dedup.SEND if config.message_deduplication else Dedup.OFF,
+        keeps_dedup=True,
         redrive=redrive,
     )
-
-
-def _dedup(wanted: bool, current: Dedup) -> Dedup:
-    """mqs knows one kind; a queue that already has another kind keeps it."""
-    if not wanted:
-        return Dedup.OFF
-    return Dedup.SEND if current is Dedup.OFF else current
 
 
 def _check(name: str, value: int, lowest: int) -> None:
@@ -175,12 +173,18 @@ def _config(queue: Queue) -> dict[str, object]:
     }
 
 
-def _description(found: tuple[Queue, Count, int]) -> Response:
-    queue, count, now = found
-    age_ms = 0 if count.oldest_sent_at is None else max(0, now - count.oldest_sent_at)
+def _description(report: QueueReport) -> Response:
+    count = report.count
+    age_ms = 0 if count.oldest_sent_at is None else max(0, report.counted_at - count.oldest_sent_at)
     status = {
         "messages": count.total,
         "visible_messages": count.ready,
         "oldest_message_age": age_ms // 1000,
     }
-    return json_response(200, {**_config(queue), "status": status})
+    return json_response(200, {**_config(report.queue), "status": status})
+
+
+def _failure(error: Exception) -> Response:
+    if isinstance(error, DeadLetterQueueNotFound):
+        error = InvalidRequest(f"redrive_policy.dead_letter_queue {error.name!r} does not exist")
+    return error_response(error)

@@ -13,14 +13,15 @@ from penstock.faces.native.messages import message_routes
 from penstock.faces.native.moves import move_routes
 from penstock.faces.native.queues import queue_routes
 from penstock.faces.native.shipments import shipment_routes
+from penstock.keys import Keyring
 
 
-def native_routes(broker: Broker) -> list[Route]:
+def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
     return [
         *queue_routes(broker),
         *message_routes(broker),
         *move_routes(broker),
         *shipment_routes(broker),
         *ledger_routes(broker),
-        *key_routes(broker),
+        *key_routes(broker, keyring),
     ]

@@ -12,9 +12,9 @@ from penstock.faces.answers import json_response
 from penstock.faces.media import wants_json
 from penstock.faces.native.requests import answered, decoder
 from penstock.faces.permission import Permission, Scope
-from penstock.model import Key
+from penstock.keys import Keyring
+from penstock.model import CreatedKey, Key
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 _BODY = BodyRule(64 * 1024)
 
@@ -27,8 +27,8 @@ class CreateKey(Struct, forbid_unknown_fields=True):
 _read_create = decoder(CreateKey)
 
 
-def key_routes(broker: Broker) -> list[Route]:
-    face = _Keys(broker)
+def key_routes(broker: Broker, keyring: Keyring) -> list[Route]:
+    face = _Keys(broker, keyring)
     admin = Permission("admin", Scope.EVERY_QUEUE)
     return [
         Route("GET", "/v1/keys", answered(face.list), head=True, permission=admin),
@@ -38,12 +38,12 @@ def key_routes(broker: Broker) -> list[Route]:
 
 
 class _Keys:
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, keyring: Keyring) -> None:
         self._broker = broker
+        self._keyring = keyring
 
     def list(self, _request: Request) -> Pending[Response]:
-        listed = self._broker.work(lambda unit, _now: unit.list_keys(), writes=False)
-        return listed.map(lambda found: json_response(200, {"keys": [_shown(key) for key in found]}))
+        return self._broker.keys.list().map(lambda found: json_response(200, {"keys": [_shown(key) for key in found]}))
 
     def create(self, request: Request) -> Pending[Response]:
         """The secret is in this answer and nowhere else."""
@@ -51,31 +51,23 @@ class _Keys:
         asked = _read_create(request.body)
         name, rules = keys.check_name(asked.name), keys.check_rules(asked.rules)
         secret = keys.mint()
-        keyring = self._broker.keyring
-        digest = keyring.digest(secret.encode())
 
-        def create(unit: Unit, now: int) -> tuple[Key, bool]:
-            key, first = Key(name, digest, rules, now), not unit.list_keys()
-            unit.create_key(key)
-            return key, first
+        def created(made: CreatedKey) -> Response:
+            # Before the answer: its reader may rely on it.
+            self._keyring.admit(made.key)
+            warning = {"warning": keys.FIRST_KEY} if made.first else {}
+            return json_response(201, {**_shown(made.key), "secret": secret, **warning})
 
-        def created(made: tuple[Key, bool]) -> Response:
-            key, first = made
-            # Before the answer: whoever reads it may rely on it.
-            keyring.admit(key)
-            warning = {"warning": keys.FIRST_KEY} if first else {}
-            return json_response(201, {**_shown(key), "secret": secret, **warning})
-
-        return self._broker.work(create).map(created)
+        return self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules).map(created)
 
     def revoke(self, request: Request) -> Pending[Response]:
         [name] = request.params
 
         def revoked(_none: None) -> Response:
-            self._broker.keyring.expel(name)
+            self._keyring.expel(name)
             return json_response(200, {"revoked": name})
 
-        return self._broker.work(lambda unit, now: unit.revoke_key(name, now)).map(revoked)
+        return self._broker.keys.revoke(name).map(revoked)
 
 
 def _shown(key: Key) -> dict[str, object]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from penstock import limits
-from penstock.broker import AGAIN, Broker
+from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import ShipmentNotFound
 from penstock.faces.answers import json_response
 from penstock.faces.native.arrow import AFTER, ledger_response, wants_arrow
 from penstock.faces.native.bodies import shown_body
 from penstock.faces.native.outcomes import outcome_word
 from penstock.faces.native.requests import answered, consumer_and_number, decoder, query_consumer, query_number, within
 from penstock.faces.permission import Permission, Scope
-from penstock.model import Counted, Export, LedgerFilter, LedgerRow
+from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 _BODY = BodyRule(64 * 1024)
 FILTERS = ("queue", "id", "since", "before")
@@ -59,51 +59,34 @@ class _Ledger:
         after = query_number(request, "after", 0, 0, 2**62)
         limit = query_number(request, "limit", 1_000, 1, limits.BULK_LIMIT)
         wanted = _wanted(request)
-        rows = self._broker.work(lambda unit, _now: unit.ledger(after, limit, wanted), writes=False)
-        return rows.map(_page_in_arrow if wants_arrow(request) else _page)
+        return self._broker.ledger.rows(after, limit, wanted).map(_page_in_arrow if wants_arrow(request) else _page)
 
     def list(self, request: Request) -> Pending[Response]:
         consumer = query_consumer(request)
         after = query_number(request, "after", 0, 0, 2**53)
         limit = query_number(request, "limit", 1_000, 1, limits.LIST_LIMIT)
-        listed = self._broker.work(lambda unit, _now: unit.list_exports(consumer, after, limit), writes=False)
-        return listed.map(lambda found: json_response(200, {"exports": found}))
+        return self._broker.exports.list(consumer, after, limit).map(
+            lambda found: json_response(200, {"exports": found})
+        )
 
     def claim(self, request: Request) -> Pending[Response]:
-        consumer, number = consumer_and_number(*request.params)
+        ref = _named(request)
         limit = within("limit", _read_claim(request.body).limit, 1, limits.EXPORT_ROWS)
-
-        counted: list[Counted] = []
-
-        def claim(unit: Unit, now: int) -> tuple[bool, Export | None]:
-            known = _find(unit, consumer, number)
-            export = unit.claim_export(consumer, number, limit, now, counted[-1] if counted else None)
-            if isinstance(export, Counted):
-                counted[:] = [export]
-                return AGAIN  # type: ignore[no-any-return]
-            return known is not None, export
-
-        def told(found: tuple[bool, Export | None]) -> Response:
-            known, export = found
-            return Response(204) if export is None else json_response(200 if known else 201, export)
-
-        return self._broker.work(claim).map(told)
+        return self._broker.exports.claim(ref, limit).map(_claimed)
 
     def show(self, request: Request) -> Pending[Response]:
-        consumer, number = consumer_and_number(*request.params)
-        return self._broker.work(lambda unit, _now: _found(unit, consumer, number), writes=False).map(_told)
+        return self._broker.exports.find(_named(request)).map(_told)
 
     def read(self, request: Request) -> Pending[Response]:
-        consumer, number = consumer_and_number(*request.params)
+        ref = _named(request)
         after = query_number(request, "after", 0, 0, 2**62)
         limit = query_number(request, "limit", limits.BULK_LIMIT, 1, limits.BULK_LIMIT)
-        rows = self._broker.work(lambda unit, _now: unit.read_export(consumer, number, after, limit), writes=False)
-        return rows.map(ledger_response if wants_arrow(request) else _rows)
+        return self._broker.exports.read(ref, after, limit).map(ledger_response if wants_arrow(request) else _rows)
 
     def settle(self, request: Request) -> Pending[Response]:
-        consumer, number = consumer_and_number(*request.params)
+        ref = _named(request)
         _read_settle(request.body)
-        return self._broker.work(lambda unit, now: unit.settle_export(consumer, number, now)).map(_told)
+        return self._broker.exports.settle(ref).map(_told)
 
 
 def _wanted(request: Request) -> LedgerFilter | None:
@@ -115,31 +98,30 @@ def _wanted(request: Request) -> LedgerFilter | None:
     return LedgerFilter(asked.get("queue"), asked.get("id"), since, before)
 
 
-def _find(unit: Unit, consumer: str, number: int) -> Export | None:
-    return next((export for export in unit.list_exports(consumer, number - 1, 1) if export.number == number), None)
+def _named(request: Request) -> ExportRef:
+    return ExportRef(*consumer_and_number(*request.params))
 
 
-def _found(unit: Unit, consumer: str, number: int) -> Export:
-    export = _find(unit, consumer, number)
-    if export is None:
-        raise ShipmentNotFound(consumer, number)
-    return export
+def _claimed(claimed: ClaimedExport) -> Response:
+    if claimed.export is None:
+        return Response(204)
+    return json_response(200 if claimed.repeated else 201, claimed.export)
 
 
 def _told(export: Export) -> Response:
     return json_response(200, export)
 
 
-def _page(rows: list[LedgerRow]) -> Response:
+def _page(rows: Sequence[LedgerRow]) -> Response:
     after = rows[-1].number if rows else None
     return json_response(200, {"rows": [_shown(row) for row in rows], "after": after})
 
 
-def _page_in_arrow(rows: list[LedgerRow]) -> Response:
+def _page_in_arrow(rows: Sequence[LedgerRow]) -> Response:
     return ledger_response(rows, *[(AFTER, b"%d" % rows[-1].number)] if rows else [])
 
 
-def _rows(rows: list[LedgerRow]) -> Response:
+def _rows(rows: Sequence[LedgerRow]) -> Response:
     return json_response(200, {"rows": [_shown(row) for row in rows]})
 
 

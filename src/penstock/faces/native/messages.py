@@ -22,7 +22,6 @@ from penstock.faces.numbers import is_number
 from penstock.faces.permission import Permission
 from penstock.model import Message, PeekAfter, Receipt, Sent, SentOnce
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 T = TypeVar("T")
 
@@ -118,18 +117,14 @@ class _Messages:
         asked = _read_renew(request.body)
         receipts = _receipts(request, asked.receipts)
         within("hold_ms", asked.hold_ms, 0, limits.DURATION_MS)
-
-        def renew(unit: Unit, now: int) -> list[bool]:
-            return unit.renew(receipts, now, now + asked.hold_ms, shorten=True)
-
-        return self._broker.work(renew).map(_done)
+        return self._broker.renew(receipts, asked.hold_ms, shorten=True).map(_done)
 
     def release(self, request: Request) -> Pending[Response]:
         asked = _read_release(request.body)
         receipts = _receipts(request, asked.receipts)
         if asked.delay_ms is not None:
             within("delay_ms", asked.delay_ms, 0, limits.DURATION_MS)
-        return self._broker.work(lambda unit, now: unit.release(receipts, now, asked.delay_ms)).map(_done)
+        return self._broker.release(receipts, asked.delay_ms).map(_done)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params
@@ -145,8 +140,7 @@ class _Messages:
         [queue] = request.params
         limit = query_number(request, "limit", 10, 1, limits.BULK_LIMIT)
         after = _cursor(request.query_params().get("after"))
-        peeked = self._broker.work(lambda unit, _now: unit.peek(queue, limit, after), writes=False)
-        return peeked.map(_peeked_in_arrow if wants_arrow(request) else _peeked)
+        return self._broker.peek(queue, limit, after).map(_peeked_in_arrow if wants_arrow(request) else _peeked)
 
 
 def _checked_key(key: bytes) -> str:

@@ -12,12 +12,11 @@ from penstock.errors import InvalidRequest, MoveNotFound, NotPermitted
 from penstock.faces.answers import json_response
 from penstock.faces.native.outcomes import status_word
 from penstock.faces.native.requests import answered, decoder, query_number, within
-from penstock.faces.permission import Permission, Scope, permits
+from penstock.faces.permission import Permission, Scope, permits, rules_of
 from penstock.keys import EVERY_QUEUE, needed_rule
-from penstock.model import JsonValue, Move, MoveTerms, Selection
+from penstock.model import Ages, JsonValue, Move, MoveTerms, Selection
 from penstock.pending import Pending
 from penstock.selection import parse_path
-from penstock.stores.protocol import Unit
 
 _BODY = BodyRule(64 * 1024)
 
@@ -79,40 +78,35 @@ class _Moves:
         if asked.per_second is not None:
             within("per_second", asked.per_second, 1, limits.MOVES_PER_SECOND)
         conditions = _checked(asked.filter or MoveFilter())
-        return self._broker.move(
+        return self._broker.moves.start(
             asked.source,
             asked.target,
-            terms=lambda now: MoveTerms(_selection(conditions, now), asked.limit, asked.per_second, asked.dry_run),
+            MoveTerms(_selection(conditions), asked.limit, asked.per_second, asked.dry_run),
+            Ages(conditions.older_than_ms, conditions.newer_than_ms),
         ).map(lambda move: json_response(201, shown(move)))
 
     def list(self, request: Request) -> Pending[Response]:
         limit = query_number(request, "limit", 100, 1, limits.LIST_LIMIT)
-        moves = self._broker.work(lambda unit, _now: unit.list_moves(limit), writes=False)
-        return moves.map(lambda moves: json_response(200, {"moves": [shown(move) for move in moves]}))
+        return self._broker.moves.list(limit).map(
+            lambda moves: json_response(200, {"moves": [shown(move) for move in moves]})
+        )
 
     def show(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
-        found = self._broker.work(lambda unit, _now: _found(unit, move_id, request, "get_status", "poll"), writes=False)
-        return found.map(lambda move: json_response(200, shown(move)))
+
+        def found(move: Move | None) -> Response:
+            if move is None:
+                raise MoveNotFound(move_id)
+            if not (permits(request, "get_status", move.source) or permits(request, "poll", move.source)):
+                raise NotPermitted(needed_rule("get_status", move.source))
+            return json_response(200, shown(move))
+
+        return self._broker.moves.find(move_id).map(found)
 
     def cancel(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
-
-        def cancel(unit: Unit, now: int) -> Move:
-            _found(unit, move_id, request, "poll")
-            return unit.cancel_move(move_id, now)
-
-        return self._broker.work(cancel).map(lambda move: json_response(200, shown(move)))
-
-
-def _found(unit: Unit, move_id: str, request: Request, *actions: str) -> Move:
-    """The move, for a caller that may do one of these to its source."""
-    move = unit.find_move(move_id)
-    if move is None:
-        raise MoveNotFound(move_id)
-    if not any(permits(request, action, move.source) for action in actions):
-        raise NotPermitted(needed_rule(actions[0], move.source))
-    return move
+        cancelled = self._broker.moves.cancel(move_id, rules_of(request))
+        return cancelled.map(lambda move: json_response(200, shown(move)))
 
 
 def _checked(asked: MoveFilter) -> MoveFilter:
@@ -142,11 +136,8 @@ def _check_json(asked: FilterJson) -> None:
         raise InvalidRequest("filter.json.value is not a number of 64 bits")
 
 
-def _selection(asked: MoveFilter, now: int) -> Selection:
-    """An age becomes an instant, so that a move that takes long means the same messages to its end."""
+def _selection(asked: MoveFilter) -> Selection:
     return Selection(
-        sent_since=None if asked.newer_than_ms is None else now - asked.newer_than_ms + 1,
-        sent_until=None if asked.older_than_ms is None else now - asked.older_than_ms,
         min_receives=asked.min_receives,
         max_receives=asked.max_receives,
         content_type=asked.content_type,

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from penstock import limits, names
-from penstock.broker import AGAIN, Broker
+from penstock import limits, names, policy
+from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
-from penstock.errors import QueueNotFound
 from penstock.faces.answers import json_response
 from penstock.faces.native.requests import answered, decoder, query_flag, query_number, within
-from penstock.faces.permission import Permission, Scope, check_dead_letters
-from penstock.model import Backoff, Count, Dedup, LedgerMode, Queue, QueuePage, Redrive, Settings
+from penstock.faces.permission import Permission, Scope, check_dead_letters, rules_of
+from penstock.model import (
+    Backoff,
+    CountedPage,
+    Dedup,
+    LedgerMode,
+    Queue,
+    QueueChange,
+    QueuePage,
+    QueueReport,
+    Redrive,
+    Settings,
+)
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
 
 _BODY = BodyRule(64 * 1024)
-_COUNTED_TOGETHER = 20
 _DEDUPS = {"off": Dedup.OFF, "send": Dedup.SEND, "claim": Dedup.CLAIM}
 _LEDGERS = {"off": LedgerMode.OFF, "outcomes": LedgerMode.OUTCOMES, "bodies": LedgerMode.BODIES}
 
@@ -69,97 +76,64 @@ class _Queues:
     def list(self, request: Request) -> Pending[Response]:
         offset = query_number(request, "offset", 0, 0, 2**62)
         limit = query_number(request, "limit", 100, 1, limits.LIST_LIMIT)
-        listing = _Listing(offset, limit, query_flag(request, "count", True))
-        return self._broker.work(listing.step, writes=False).map(lambda found: json_response(200, found))
+        if query_flag(request, "count", True):
+            return self._broker.count_queues(offset, limit).map(_counted_page)
+        return self._broker.list_queues(offset, limit).map(_page)
 
     def create(self, request: Request) -> Pending[Response]:
         name = names.check_with_space(request.params[0])
-        settings = _changed(Settings(), _read_change(request.body))
-        check_dead_letters(request, settings)
-        created = self._broker.work(lambda unit, now: unit.create_queue(name, settings, now))
-        return created.map(lambda queue: json_response(201, shown(queue)))
+        settings = policy.changed(Settings(), _change(_read_change(request.body)))
+        check_dead_letters(request, settings.redrive)
+        return self._broker.create_queue(name, settings).map(lambda queue: json_response(201, shown(queue)))
 
     def update(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        change = _read_change(request.body)
-
-        def update(unit: Unit, _now: int) -> Queue:
-            settings = _changed(_found(unit, name).settings, change)
-            check_dead_letters(request, settings)
-            return unit.update_queue(name, settings)
-
-        return self._broker.work(update).map(lambda queue: json_response(200, shown(queue)))
+        change = _change(_read_change(request.body))
+        updated = self._broker.update_queue(name, change, rules_of(request))
+        return updated.map(lambda queue: json_response(200, shown(queue)))
 
     def show(self, request: Request) -> Pending[Response]:
         [name] = request.params
-
-        def show(unit: Unit, now: int) -> dict[str, object]:
-            queue = shown(_found(unit, name))
-            return {**queue, "count": unit.count(name, now, limits.COUNT_ROWS), "tally": unit.tally(name)}
-
-        return self._broker.work(show, writes=False).map(lambda found: json_response(200, found))
+        return self._broker.describe_queue(name, tally=True).map(_report)
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        deleted = self._broker.work(lambda unit, now: unit.delete_queue(name, now))
-        return deleted.map(lambda queue: json_response(200, shown(queue)))
+        return self._broker.delete_queue(name).map(lambda queue: json_response(200, shown(queue)))
 
 
-class _Listing:
-    """A page of queues with their counts: in steps, because each of a thousand queues may hold many claims."""
-
-    def __init__(self, offset: int, limit: int, counted: bool) -> None:
-        self._offset = offset
-        self._limit = limit
-        self._counted = counted
-        self._page: QueuePage | None = None
-        self._counts: list[Count] = []
-
-    def step(self, unit: Unit, now: int) -> dict[str, object]:
-        if self._page is None:
-            self._page = unit.list_queues(self._offset, self._limit)
-        queues = self._page.queues
-        if not self._counted:
-            return {"total": self._page.total, "queues": [shown(queue) for queue in queues]}
-        until, looked_at = len(self._counts) + limits.LISTED_COUNTS, 0
-        while len(self._counts) < min(until, len(queues)) and looked_at < limits.COUNT_ROWS:
-            some = queues[len(self._counts) : len(self._counts) + _COUNTED_TOGETHER]
-            counts = unit.counts(some, now, limits.LISTED_COUNT_ROWS)
-            looked_at += sum(count.delayed + count.claimed for count in counts)
-            self._counts += counts
-        if len(self._counts) < len(queues):
-            return AGAIN  # type: ignore[no-any-return]
-        return {
-            "total": self._page.total,
-            "queues": [{**shown(queue), "count": count} for queue, count in zip(queues, self._counts, strict=True)],
-        }
+def _page(page: QueuePage) -> Response:
+    return json_response(200, {"total": page.total, "queues": [shown(queue) for queue in page.queues]})
 
 
-def _found(unit: Unit, name: str) -> Queue:
-    queue = unit.find_queue(name)
-    if queue is None:
-        raise QueueNotFound(name)
-    return queue
+def _counted_page(counted: CountedPage) -> Response:
+    pairs = zip(counted.page.queues, counted.counts, strict=True)
+    queues = [{**shown(queue), "count": count} for queue, count in pairs]
+    return json_response(200, {"total": counted.page.total, "queues": queues})
 
 
-def _changed(settings: Settings, change: SettingsChange) -> Settings:
-    changes: dict[str, object] = {}
+def _report(report: QueueReport) -> Response:
+    return json_response(200, {**shown(report.queue), "count": report.count, "tally": report.tally})
+
+
+def _change(asked: SettingsChange) -> QueueChange:
     for name, lowest in (("visibility_ms", 0), ("retention_ms", 1), ("delay_ms", 0)):
-        value = getattr(change, name)
+        value = getattr(asked, name)
         if value is not UNSET:
-            changes[name] = within(name, value, lowest, limits.DURATION_MS)
-    if not isinstance(change.dedup, UnsetType):
-        changes["dedup"] = _DEDUPS[change.dedup]
-    if not isinstance(change.ledger, UnsetType):
-        changes["ledger"] = _LEDGERS[change.ledger]
-    if not isinstance(change.redrive, UnsetType):
-        changes["redrive"] = asked = change.redrive
-        if asked is not None:
-            within("redrive.max_receives", asked.max_receives, 1, limits.INT32_MAX)
-            changes["redrive"] = Redrive(asked.max_receives, asked.dead_letter_queue)
-    if not isinstance(change.backoff, UnsetType):
-        changes["backoff"] = change.backoff and _backoff(change.backoff)
-    return msgspec.structs.replace(settings, **changes)
+            within(name, value, lowest, limits.DURATION_MS)
+    return QueueChange(
+        visibility_ms=asked.visibility_ms,
+        retention_ms=asked.retention_ms,
+        delay_ms=asked.delay_ms,
+        dedup=UNSET if isinstance(asked.dedup, UnsetType) else _DEDUPS[asked.dedup],
+        redrive=_redrive(asked.redrive) if isinstance(asked.redrive, RedriveChange) else asked.redrive,
+        ledger=UNSET if isinstance(asked.ledger, UnsetType) else _LEDGERS[asked.ledger],
+        backoff=_backoff(asked.backoff) if isinstance(asked.backoff, BackoffChange) else asked.backoff,
+    )
+
+
+def _redrive(asked: RedriveChange) -> Redrive:
+    within("redrive.max_receives", asked.max_receives, 1, limits.INT32_MAX)
+    return Redrive(asked.max_receives, asked.dead_letter_queue)
 
 
 def _backoff(asked: BackoffChange) -> Backoff:

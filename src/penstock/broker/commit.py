@@ -1,0 +1,172 @@
+"""Group commit: operations become units of durability, as many in each as there are.
+
+Operations that arrive while the store is at work, or in the same turn of the event loop, are served by one unit.
+Nothing waits for a timer: alone, a request pays for one sync; under load, for a fraction. A store that works in
+threads may hang; its callers are told so in time: see `lanes.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from penstock.broker.lanes import Lanes
+from penstock.broker.messages import ReleaseLate
+from penstock.broker.operations import UNSERVED, Again, Claim, Operation, Task, Work
+from penstock.broker.polls import Polls
+from penstock.broker.units import Units
+from penstock.clock import Clock
+from penstock.errors import StoreBusy
+from penstock.limits import Limits
+from penstock.model import Receipt
+from penstock.pending import Pending
+from penstock.stores.protocol import Store
+from penstock.timings import Timings
+
+log = logging.getLogger(__name__)
+
+
+class Commit:
+    def __init__(
+        self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings, limits: Limits
+    ) -> None:
+        self._loop = loop
+        self._timings = timings
+        self._unit_operations = limits.unit_operations
+        self._units = Units(store, clock, limits)
+        self._arrived: list[Operation] = []
+        self._scheduled = False
+        self._finished = False
+        self._lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, self._arrived)
+        # Claims that find nothing are parked there, and come back to be served again.
+        self.polls = Polls(self, store, loop, timings, limits)
+
+    def now(self) -> int:
+        return self._units.now()
+
+    def submit(self, operation: Operation) -> None:
+        if self._lanes is not None and not self._lanes.admit(operation):
+            return
+        self._arrived.append(operation)
+        if not self._scheduled and (self._lanes is None or self._lanes.is_free()):
+            self._scheduled = True
+            self._loop.call_soon(self._commit)
+
+    def work(self, task: Task, patient: bool = False) -> Pending[Any]:
+        """Ask for a task. Housekeeping, for which no caller waits, is `patient` with a store that does not answer."""
+        operation = Work(task, patient)
+        self.submit(operation)
+        return operation
+
+    def submit_first(self, claims: list[Claim]) -> None:
+        """Claims that have waited go before operations that have just come."""
+        if self._lanes is not None:
+            for claim in claims:
+                self._lanes.admit(claim)
+        self._arrived[:0] = claims
+        self._go_on()
+
+    def is_free(self) -> bool:
+        """Whether another unit could be begun now."""
+        return self._lanes is None or self._lanes.is_free()
+
+    def no_answer(self) -> Exception | None:
+        """What to tell a caller while the store hangs."""
+        return self._lanes.no_answer() if self._lanes is not None and self._lanes.hangs else None
+
+    @staticmethod
+    def tell(operation: Operation) -> None:
+        try:
+            operation.tell()
+        except Exception:
+            # A listener runs in our stack; the others of its unit must be told all the same.
+            log.exception("a listener has failed on a result")
+
+    async def finish(self, grace_s: float) -> int:
+        """Begin no more units, and wait until none is open, but not longer than this. How many still are."""
+        self._finished = True
+        return 0 if self._lanes is None else await self._lanes.finish(grace_s)
+
+    def _commit(self) -> None:
+        self._scheduled = False
+        if not self._arrived or self._finished:
+            return
+        operations = self._arrived[: self._unit_operations]
+        del self._arrived[: self._unit_operations]
+        self.polls.join(operations)
+        if self._lanes is None:
+            self._settle(operations, self._units.serve(operations))
+        else:
+            self._lanes.run(self._units.serve, operations, self._come_back)
+            self._go_on()
+
+    def _come_back(self, operations: list[Operation], stirred: set[str]) -> None:
+        """From a thread, perhaps too late for some."""
+        awaited = [operation for operation in operations if not operation.given_up]
+        if len(awaited) < len(operations):
+            self._release_late(operations)
+        self._settle(awaited, stirred)
+
+    def _release_late(self, operations: list[Operation]) -> None:
+        """What was claimed for callers who have been told that the store does not answer."""
+        receipts = tuple(
+            Receipt(message.id, message.claim, message.queue)
+            for operation in operations
+            if operation.given_up and isinstance(operation, Claim) and isinstance(operation.result, list)
+            for message in operation.result
+        )
+        if receipts:
+            self.work(ReleaseLate(receipts), patient=True)
+
+    def _settle(self, operations: list[Operation], stirred: set[str]) -> None:
+        """After a unit: tell results, park claims that wait, and keep the rest for the next unit."""
+        polls = self.polls
+        again: list[Operation] = []
+        in_vain: list[Claim] = []
+        busy = False
+        for operation in operations:
+            result = operation.result
+            if result is UNSERVED:
+                self._renew(operation)
+                again.append(operation)
+            elif result.__class__ is Again and isinstance(operation, Work):
+                operation.task = result.task
+                self._renew(operation)
+                again.append(operation)
+            elif result.__class__ is StoreBusy and self._has_patience(operation):
+                busy = True
+                operation.busy_since = operation.busy_since or self._loop.time()
+                operation.result = UNSERVED
+                again.append(operation)
+            elif isinstance(operation, Claim) and operation.wait_until and polls.can_wait(operation):
+                if operation.has_waited:
+                    in_vain.append(operation)
+                polls.park(operation)
+            else:
+                self.tell(operation)
+        self._arrived[:0] = again
+        self._go_on(busy)
+        if polls.waiters:
+            polls.go_on(operations, stirred, in_vain)
+
+    def _renew(self, operation: Operation) -> None:
+        """It goes on in another unit, with its whole time before it."""
+        operation.result = UNSERVED
+        operation.busy_since = 0.0
+        if self._lanes is not None:
+            operation.since = self._loop.time()
+
+    def _has_patience(self, operation: Operation) -> bool:
+        """Whether an operation that found the store locked by another process should try again. Its own time counts:
+        meanwhile others may well be served."""
+        begun = operation.busy_since
+        return (self._loop.time() - begun if begun else 0.0) <= self._timings.busy_patience_s
+
+    def _go_on(self, busy: bool = False) -> None:
+        if self._arrived and not self._scheduled and self.is_free():
+            self._scheduled = True
+            if busy:
+                self._loop.call_later(self._timings.busy_retry_s, self._commit)
+            else:
+                self._loop.call_soon(self._commit)

@@ -1,0 +1,115 @@
+"""The ledger: what became of messages, page by page, or handed over in numbered exports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+
+from penstock.broker.commit import Commit
+from penstock.broker.operations import Again
+from penstock.errors import ShipmentNotFound
+from penstock.limits import Limits
+from penstock.model import ClaimedExport, Counted, Export, ExportRef, LedgerFilter, LedgerRow
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+
+class Ledger:
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+
+    def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> Pending[list[LedgerRow]]:
+        return self._commit.work(ListRows(after, limit, wanted))
+
+
+class Exports:
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+
+    def claim(self, ref: ExportRef, limit: int) -> Pending[ClaimedExport]:
+        return self._commit.work(ClaimExport(ref, limit))
+
+    def find(self, ref: ExportRef) -> Pending[Export]:
+        return self._commit.work(FindExport(ref))
+
+    def list(self, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Export]]:
+        return self._commit.work(ListExports(consumer, after, limit))
+
+    def read(self, ref: ExportRef, after: int, limit: int) -> Pending[Sequence[LedgerRow]]:
+        return self._commit.work(ReadExport(ref, after, limit))
+
+    def settle(self, ref: ExportRef) -> Pending[Export]:
+        return self._commit.work(SettleExport(ref))
+
+
+class ListRows(Struct, frozen=True):
+    after: int
+    limit: int
+    wanted: LedgerFilter | None
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[LedgerRow]:
+        return unit.ledger(self.after, self.limit, self.wanted)
+
+
+class ClaimExport(Struct, frozen=True):
+    """`counted` is how far its rows have been counted."""
+
+    ref: ExportRef
+    limit: int
+    counted: Counted | None = None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedExport | Again:
+        ref = self.ref
+        repeated = _find(unit, ref) is not None
+        claimed = unit.claim_export(ref.consumer, ref.number, self.limit, now, self.counted)
+        if isinstance(claimed, Counted):
+            return Again(ClaimExport(ref, self.limit, claimed))
+        return ClaimedExport(claimed, repeated)
+
+
+class FindExport(Struct, frozen=True):
+    ref: ExportRef
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Export:
+        export = _find(unit, self.ref)
+        if export is None:
+            raise ShipmentNotFound(self.ref.consumer, self.ref.number)
+        return export
+
+
+class ListExports(Struct, frozen=True):
+    consumer: str | None
+    after: int
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Export]:
+        return unit.list_exports(self.consumer, self.after, self.limit)
+
+
+class ReadExport(Struct, frozen=True):
+    ref: ExportRef
+    after: int
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[LedgerRow]:
+        return unit.read_export(self.ref.consumer, self.ref.number, self.after, self.limit)
+
+
+class SettleExport(Struct, frozen=True):
+    ref: ExportRef
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Export:
+        return unit.settle_export(self.ref.consumer, self.ref.number, now)
+
+
+def _find(unit: Unit, ref: ExportRef) -> Export | None:
+    after = unit.list_exports(ref.consumer, ref.number - 1, 1)
+    return next((export for export in after if export.number == ref.number), None)

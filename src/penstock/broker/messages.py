@@ -1,0 +1,129 @@
+"""What can be asked about messages beyond send, claim and ack, as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import ClassVar
+
+from msgspec import Struct
+
+from penstock.broker.operations import Again
+from penstock.errors import FeatureMissing, NotPermitted
+from penstock.keys import permits
+from penstock.limits import Limits
+from penstock.model import Count, Message, PeekAfter, Receipt
+from penstock.stores.protocol import Unit
+
+
+class AckPermitted(Struct, frozen=True):
+    receipts: Sequence[Receipt]
+    rules: Sequence[str]
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> list[bool]:
+        for queue in unit.locate(self.receipts):
+            if queue is not None and not permits(self.rules, "poll", queue):
+                # Which queue that is, is not told to a caller who may not look into it.
+                raise NotPermitted("poll on the queue of this message")
+        return unit.ack(self.receipts, now)
+
+
+class Renew(Struct, frozen=True):
+    receipts: Sequence[Receipt]
+    hold_ms: int
+    shorten: bool
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> list[bool]:
+        return unit.renew(self.receipts, now, now + self.hold_ms, self.shorten)
+
+
+class Release(Struct, frozen=True):
+    receipts: Sequence[Receipt]
+    delay_ms: int | None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> list[bool]:
+        return unit.release(self.receipts, now, self.delay_ms)
+
+
+class ReleaseLate(Struct, frozen=True):
+    """What was claimed for callers who did not wait for it, at once. In a store that cannot release, the claims run
+    out."""
+
+    receipts: Sequence[Receipt]
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
+        with suppress(FeatureMissing):
+            unit.release(self.receipts, now, 0)
+
+
+class ReleaseAll(Struct, frozen=True):
+    queue: str
+    released: int = 0
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
+        released = unit.release_all(self.queue, now, limits.step_rows)
+        return Again(ReleaseAll(self.queue, self.released + released)) if released else self.released
+
+
+class Purge(Struct, frozen=True):
+    """`through` is the last sequence number that belongs to it: what is sent later stays."""
+
+    queue: str
+    through: int | None = None
+    purged: int = 0
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
+        through = unit.last_seq() if self.through is None else self.through
+        purged = unit.purge(self.queue, now, limits.step_rows, through)
+        return Again(Purge(self.queue, through, self.purged + purged)) if purged else self.purged
+
+
+class PurgeBounds(Struct, frozen=True):
+    """What a purge by age has to do with, as its first unit has found it, and where the next one goes on."""
+
+    sent_before: int
+    through: int
+    after: PeekAfter | None
+
+
+class PurgeOlder(Struct, frozen=True):
+    """Through the whole queue, a step's rows in each unit."""
+
+    queue: str
+    older_than_ms: int
+    bounds: PurgeBounds | None = None
+    purged: int = 0
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
+        bounds = self.bounds or PurgeBounds(now - self.older_than_ms, unit.last_seq(), None)
+        step = unit.purge_older(self.queue, now, limits.step_rows, bounds.through, bounds.sent_before, bounds.after)
+        purged = self.purged + step.count
+        if step.after is None:
+            return purged
+        following = PurgeBounds(bounds.sent_before, bounds.through, step.after)
+        return Again(PurgeOlder(self.queue, self.older_than_ms, following, purged))
+
+
+class Peek(Struct, frozen=True):
+    queue: str
+    limit: int
+    after: PeekAfter | None
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[Message]:
+        return unit.peek(self.queue, self.limit, self.after)
+
+
+class CountMessages(Struct, frozen=True):
+    queue: str
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Count:
+        return unit.count(self.queue, now, limits.count_rows)

@@ -1,0 +1,256 @@
+"""The contract of a broker: what the faces may ask for, in plain values.
+
+Every verb answers with a `Pending`: it is resolved after the unit of durability that served it has ended well, so a
+result means that everything is on stable media; or it is rejected with an error of `penstock.errors`, and then nothing
+of the request has happened. Long work is done in steps, with others in between: what earlier steps did stays done.
+
+Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. Verbs of
+queues and messages are the broker's own; other nouns (`moves`, `shipments`, `ledger`, `exports`, `keys`) are
+attributes. A verb that the store has no means for is rejected with FeatureMissing.
+
+`rules` are those of the caller's API key, as in `penstock.keys`; None permits everything. They are asked for only where
+the queues that they must permit are not known before the store has been read.
+
+A broker lives on the thread of an event loop and is used only from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from penstock.model import (
+    ANY_AGE,
+    WHOLE,
+    Ages,
+    ClaimedExport,
+    ClaimedShipment,
+    Count,
+    CountedPage,
+    CreatedKey,
+    Draft,
+    Export,
+    ExportRef,
+    Key,
+    LedgerFilter,
+    LedgerRow,
+    Message,
+    Move,
+    MoveTerms,
+    PeekAfter,
+    Queue,
+    QueueChange,
+    QueuePage,
+    QueueReport,
+    Receipt,
+    Sent,
+    SentOnce,
+    Settings,
+    Shipment,
+    ShipmentRef,
+)
+from penstock.pending import Pending
+
+
+class Broker(Protocol):
+    @property
+    def moves(self) -> Moves: ...
+
+    @property
+    def shipments(self) -> Shipments: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def exports(self) -> Exports: ...
+
+    @property
+    def keys(self) -> Keys: ...
+
+    # Queues
+
+    def create_queue(self, name: str, settings: Settings) -> Pending[Queue]:
+        """Raises QueueExists and DeadLetterQueueNotFound."""
+
+    def ensure_queue(self, name: str, settings: Settings) -> Pending[None]:
+        """Create a queue unless it exists, whatever its settings."""
+
+    def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
+        """Change settings. Raises QueueNotFound, DeadLetterQueueNotFound, and NotPermitted where the queue has a
+        dead-letter queue afterwards to which the caller may not send."""
+
+    def delete_queue(self, name: str) -> Pending[Queue]:
+        """The queue and its messages; its settings as they were. Raises QueueNotFound."""
+
+    def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
+        """Each of these queues, None where it does not exist."""
+
+    def describe_queue(self, name: str, tally: bool = False) -> Pending[QueueReport]:
+        """A queue and how many messages it has, with `tally` also how many have come and gone. Raises
+        QueueNotFound."""
+
+    def list_queues(self, offset: int, limit: int) -> Pending[QueuePage]:
+        """In creation order, with the number of all queues."""
+
+    def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
+        """The same, with the count of each."""
+
+    # Messages
+
+    def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
+        """Append messages in the order given; one result each. A queue that does not exist is created with
+        `create_as`, else QueueNotFound is raised."""
+
+    def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
+        """The same, unless a send to this queue with the same key is remembered. Raises QueueNotFound, and SendConflict
+        where that one had another digest."""
+
+    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
+        """Take up to `limit` messages for `hold_ms`, or for the queue's visibility time; none only when `wait_ms` have
+        passed and there was none. Raises QueueNotFound.
+
+        A caller who has gone cancels the pending result; then nothing is claimed for it any more.
+        """
+
+    def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
+        """Finish messages as processed; True for each that was there."""
+
+    def ack_permitted(self, receipts: Sequence[Receipt], rules: Sequence[str]) -> Pending[list[bool]]:
+        """The same, for receipts that do not name their queue. Raises NotPermitted, and finishes none, where the rules
+        do not permit to poll the queue of one of them."""
+
+    def renew(self, receipts: Sequence[Receipt], hold_ms: int, shorten: bool = False) -> Pending[list[bool]]:
+        """Hold messages for `hold_ms` from now on; True for each that was there. A later end stays unless `shorten` is
+        set."""
+
+    def release(self, receipts: Sequence[Receipt], delay_ms: int | None = None) -> Pending[list[bool]]:
+        """End the claims on these messages: they are ready after `delay_ms`, or as the backoff of their queue says."""
+
+    def release_all(self, queue: str) -> Pending[int]:
+        """End all claims of a queue, and say how many there were. Raises QueueNotFound."""
+
+    def purge(self, queue: str) -> Pending[int]:
+        """Finish every message that is in the queue now, and say how many there were. Raises QueueNotFound."""
+
+    def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
+        """Finish every message that is older than that now, and say how many there were. Raises QueueNotFound."""
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
+        """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`. Raises
+        QueueNotFound."""
+
+    def count(self, queue: str) -> Pending[Count]:
+        """How many messages there are, by state. Raises QueueNotFound."""
+
+    # The broker itself
+
+    def check(self) -> Pending[None]:
+        """Rejected while the store cannot be used."""
+
+    def waiting_claims(self) -> list[str]:
+        """The queues of claims that wait for a message, one entry each."""
+
+
+class Moves(Protocol):
+    """Messages on their way from one queue into another, in the background and across restarts."""
+
+    def start(
+        self,
+        source: str,
+        target: str | None,
+        terms: MoveTerms = WHOLE,
+        ages: Ages = ANY_AGE,
+        create_as: Settings | None = None,
+        claimed: bool = False,
+    ) -> Pending[Move]:
+        """Start to move what is in a queue now, as `terms` say, into another, or home where none is named. `ages` count
+        from the start of the move, and replace the instants of the terms' selection. A target that does not exist is
+        created with `create_as`; without that, both must exist. What is claimed stays, or with `claimed` goes along and
+        arrives unclaimed.
+
+        Raises QueueNotFound, and MoveConflict while another move has to do with one of the queues.
+        """
+
+    def cancel(self, move_id: str, rules: Sequence[str] | None = None) -> Pending[Move]:
+        """Move nothing further. One that has ended stays as it is. Raises MoveNotFound, and NotPermitted where the
+        rules do not permit to poll its source."""
+
+    def find(self, move_id: str) -> Pending[Move | None]: ...
+
+    def list(self, limit: int) -> Pending[Sequence[Move]]:
+        """Those that are remembered, the latest first."""
+
+
+class Shipments(Protocol):
+    """Messages for one named consumer, which it reads as often as it likes until they end together.
+
+    Every verb raises QueueNotFound, and all but `claim` and `list` ShipmentNotFound.
+    """
+
+    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
+        """Up to `limit` ready messages, for `hold_ms` unless a heartbeat prolongs it. Claimed again, an open shipment
+        is the same. Raises ShipmentConflict for a number whose turn it is not, and ShipmentEnded."""
+
+    def find(self, ref: ShipmentRef) -> Pending[Shipment]: ...
+
+    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Shipment]]:
+        """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
+
+    def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
+        """The messages from position `start` on. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""
+
+    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
+        """Finish its messages as processed; with `keep`, they can be read for a while longer. Settling it again changes
+        nothing. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""
+
+    def release(self, ref: ShipmentRef) -> Pending[Shipment]:
+        """Make its messages ready again. A released or lost one stays as it is. Raises ShipmentEnded for a settled
+        one."""
+
+    def beat(self, ref: ShipmentRef, hold_ms: int) -> Pending[Shipment]:
+        """A heartbeat: it lasts for `hold_ms` from now on. Raises ShipmentEnded."""
+
+
+class Ledger(Protocol):
+    """What became of messages."""
+
+    def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> Pending[list[LedgerRow]]:
+        """In the order the messages finished, after row number `after`; all, or those wanted."""
+
+
+class Exports(Protocol):
+    """Rows of the ledger for one named consumer, numbered as shipments are.
+
+    `find`, `read` and `settle` raise ShipmentNotFound.
+    """
+
+    def claim(self, ref: ExportRef, limit: int) -> Pending[ClaimedExport]:
+        """Up to `limit` rows. Claimed again, an export is the same. Raises ShipmentConflict for a number whose turn it
+        is not."""
+
+    def find(self, ref: ExportRef) -> Pending[Export]: ...
+
+    def list(self, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Export]]:
+        """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
+
+    def read(self, ref: ExportRef, after: int, limit: int) -> Pending[Sequence[LedgerRow]]:
+        """Its rows whose number is above `after`. Raises ShipmentEnded when it is settled or rows of it are gone."""
+
+    def settle(self, ref: ExportRef) -> Pending[Export]:
+        """The consumer has these rows for good. Settling it again changes nothing."""
+
+
+class Keys(Protocol):
+    """API keys, as the store keeps them."""
+
+    def create(self, name: str, digest: bytes, rules: Sequence[str]) -> Pending[CreatedKey]:
+        """`digest` stands for the secret, which the store never sees. Raises KeyExists for a name that was ever
+        used, and TooLarge for one key too many."""
+
+    def revoke(self, name: str) -> Pending[None]:
+        """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
+
+    def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
+        """All keys, revoked ones too, in the order of their creation. A `patient` caller waits for a store that does
+        not answer, however long it takes."""

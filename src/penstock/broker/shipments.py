@@ -1,0 +1,131 @@
+"""Shipments: messages for one named consumer, numbered, re-readable until they are settled as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from msgspec import Struct
+
+from penstock.broker.commit import Commit
+from penstock.broker.operations import Again
+from penstock.errors import ShipmentNotFound
+from penstock.limits import Limits
+from penstock.model import ClaimedShipment, Message, Shipment, ShipmentRef, ShipmentState
+from penstock.pending import Pending
+from penstock.stores.protocol import Unit
+
+
+class Shipments:
+    def __init__(self, commit: Commit) -> None:
+        self._commit = commit
+
+    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
+        return self._commit.work(ClaimShipment(ref, limit, hold_ms))
+
+    def find(self, ref: ShipmentRef) -> Pending[Shipment]:
+        return self._commit.work(FindShipment(ref))
+
+    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Shipment]]:
+        return self._commit.work(ListShipments(queue, consumer, after, limit))
+
+    def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
+        return self._commit.work(ReadShipment(ref, start, limit))
+
+    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
+        return self._commit.work(SettleShipment(ref, keep))
+
+    def release(self, ref: ShipmentRef) -> Pending[Shipment]:
+        return self._commit.work(ReleaseShipment(ref))
+
+    def beat(self, ref: ShipmentRef, hold_ms: int) -> Pending[Shipment]:
+        return self._commit.work(BeatShipment(ref, hold_ms))
+
+
+class ClaimShipment(Struct, frozen=True):
+    """`repeated` is known from the first unit on."""
+
+    ref: ShipmentRef
+    limit: int
+    hold_ms: int
+    repeated: bool | None = None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedShipment | Again:
+        ref, repeated = self.ref, self.repeated
+        if repeated is None:
+            repeated = unit.find_shipment(ref.queue, ref.consumer, ref.number) is not None
+        shipment = unit.claim_shipment(ref.queue, ref.consumer, ref.number, self.limit, now, self.hold_ms)
+        if shipment is not None and shipment.state is ShipmentState.GATHERING:
+            return Again(ClaimShipment(ref, self.limit, self.hold_ms, repeated))
+        return ClaimedShipment(shipment, repeated)
+
+
+class FindShipment(Struct, frozen=True):
+    ref: ShipmentRef
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Shipment:
+        return _found(unit, self.ref)
+
+
+class ListShipments(Struct, frozen=True):
+    queue: str
+    consumer: str | None
+    after: int
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Shipment]:
+        return unit.list_shipments(self.queue, self.consumer, self.after, self.limit)
+
+
+class ReadShipment(Struct, frozen=True):
+    ref: ShipmentRef
+    start: int
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Message]:
+        ref = self.ref
+        return unit.read_shipment(ref.queue, ref.consumer, ref.number, self.start, self.limit)
+
+
+class SettleShipment(Struct, frozen=True):
+    ref: ShipmentRef
+    keep: bool
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
+        ref = self.ref
+        if unit.settle_shipment(ref.queue, ref.consumer, ref.number, now, limits.claim_rows, self.keep):
+            return Again(self)
+        return _found(unit, ref)
+
+
+class ReleaseShipment(Struct, frozen=True):
+    ref: ShipmentRef
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
+        ref = self.ref
+        if unit.release_shipment(ref.queue, ref.consumer, ref.number, now, limits.claim_rows):
+            return Again(self)
+        return _found(unit, ref)
+
+
+class BeatShipment(Struct, frozen=True):
+    ref: ShipmentRef
+    hold_ms: int
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
+        ref = self.ref
+        return unit.beat_shipment(ref.queue, ref.consumer, ref.number, now, self.hold_ms)
+
+
+def _found(unit: Unit, ref: ShipmentRef) -> Shipment:
+    shipment = unit.find_shipment(ref.queue, ref.consumer, ref.number)
+    if shipment is None:
+        raise ShipmentNotFound(ref.consumer, ref.number)
+    return shipment

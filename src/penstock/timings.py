@@ -1,0 +1,33 @@
+"""How often things are looked at, and how long is waited for them: values, passed from where a server is put together.
+
+What an operator chooses is a setting (`server/config.py`) and ends up here; the rest has good defaults, and tests pass
+what suits them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    # How soon an operation that found the store locked by another process tries again, and for how long it does.
+    busy_retry_s: float = 0.001
+    busy_patience_s: float = 10.0
+    # How long callers wait for a store that works in threads.
+    store_timeout_s: float = 10.0
+    # How long one proof that the store can be written to is good for.
+    prove_s: float = 1.0
+    # How often a store is asked what other processes have changed, while claims wait.
+    watch_s: float = 0.05
+    # A notification may be lost on its way: waiting claims look again this often without one.
+    look_anyway_s: float = 5.0
+    # The pauses between two sweeps, two looks for unfinished moves, and two looks at the API keys.
+    sweep_s: float = 1.0
+    moves_s: float = 1.0
+    keys_s: float = 1.0
+    # How long finished messages stay in the ledger.
+    ledger_retention_ms: int = 30 * 24 * 60 * 60 * 1000
+    # Wrong API keys that are answered as such, at once and per second; beyond, they are told to slow down.
+    wrong_keys: float = 200.0
+    wrong_keys_per_second: float = 10.0
