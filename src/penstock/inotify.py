@@ -1,68 +1,85 @@
-"""Changes of folders as the Linux kernel tells them, through a descriptor that can be waited for.
+"""Changes in folders as the Linux kernel reports them, through a descriptor that can be waited for.
 
-Only what happens on this host is told: on a file system shared with others, look from time to time as well. Where there
-is no inotify, `Inotify()` raises OSError.
+The kernel queues an event inside the system call that changes a folder, before anyone can change it again. It reports
+only what happens on this host: on a file system shared with others, look from time to time as well.
+
+Standard library only, because VSQS uses it too. Where there is no inotify, or no `ctypes` to reach it, `Inotify()`
+raises OSError.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
+# What to watch for, and what an event says in its mask.
+MOVED_FROM = 0x40
 MOVED_TO = 0x80
 CREATED = 0x100
-CLOSED_AFTER_WRITING = 0x8
-ATTRIBUTES = 0x4
-_OVERFLOW = 0x4000
+DELETED = 0x200
+
+# What an event may say besides.
+UNMOUNTED = 0x2000
+OVERFLOW = 0x4000  # events were lost, of any folder
+IGNORED = 0x8000  # the folder is gone, and so is its watch
+IS_FOLDER = 0x40000000
+
 _ONLY_FOLDERS = 0x01000000
 _HEADER = struct.Struct("iIII")
-_BUFFER_BYTES = 64 * 1024
+_BUFFER_BYTES = 1 << 14
+_LONGEST_EVENT = _HEADER.size + 256
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """`name` was put into the folder of `watch`; without a name, anything may have happened anywhere."""
+class Event(NamedTuple):
+    """`name` has appeared in the folder of `watch` or has gone from it. It is empty where the folder itself is meant,
+    or anything at all after an overflow."""
 
     watch: int
-    name: str | None
+    mask: int
+    name: str
 
 
 class Inotify:
     def __init__(self) -> None:
-        library = ctypes.CDLL(None, use_errno=True)
-        if not hasattr(library, "inotify_init1"):
-            raise OSError("this system has no inotify")
-        self._library = library
-        self.descriptor = _checked(library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
+        try:
+            import ctypes
 
-    def watch(self, path: os.PathLike[str], mask: int) -> int:
+            library = ctypes.CDLL(None, use_errno=True)
+            self._add_watch = library.inotify_add_watch
+            start = library.inotify_init1
+        except (ImportError, AttributeError) as error:
+            raise OSError("this system has no inotify") from error
+        self._last_error = ctypes.get_errno
+        self.descriptor = self._checked(start(os.O_CLOEXEC | os.O_NONBLOCK))
+
+    def watch(self, path: str | os.PathLike[str], mask: int) -> int:
         """A number that the folder's events carry."""
-        return _checked(self._library.inotify_add_watch(self.descriptor, os.fsencode(path), mask | _ONLY_FOLDERS))
+        return self._checked(self._add_watch(self.descriptor, os.fsencode(path), mask | _ONLY_FOLDERS))
 
-    def read(self) -> Iterator[Event]:
-        """What has happened since; nothing where nothing has."""
+    def read(self) -> list[Event]:
+        """The events since the last call, in order."""
+        events: list[Event] = []
         while True:
             try:
                 buffer = os.read(self.descriptor, _BUFFER_BYTES)
             except BlockingIOError:
-                return
+                return events
             at = 0
             while at < len(buffer):
                 watch, mask, _, length = _HEADER.unpack_from(buffer, at)
                 at += _HEADER.size
-                name = os.fsdecode(buffer[at : at + length].rstrip(b"\0"))
+                events.append(Event(watch, mask, os.fsdecode(buffer[at : at + length].rstrip(b"\0"))))
                 at += length
-                yield Event(watch, None if mask & _OVERFLOW or not name else name)
+            if len(buffer) < _BUFFER_BYTES - _LONGEST_EVENT:
+                # The kernel stops early only when nothing is left.
+                return events
 
     def close(self) -> None:
         os.close(self.descriptor)
 
-
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+    def _checked(self, result: int) -> int:
+        if result < 0:
+            number = self._last_error()
+            raise OSError(number, os.strerror(number))
+        return result

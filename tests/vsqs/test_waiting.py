@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.vsqs import Queue, QueueClosed, QueueFull, disk, view
+from penstock.inotify import Inotify
+from penstock.vsqs import Queue, QueueClosed, QueueFull, disk, view, watch
 
 # Long enough for a machine that has other things to do.
 SOON = 30
@@ -220,12 +221,10 @@ def test_without_a_watch_a_backlog_is_not_listed_for_every_message(path, listing
 
 
 def test_no_inotify_left_falls_back_to_polling(path, pool, monkeypatch):
-    from penstock.vsqs import libc
-
-    def refuse() -> int:
+    def refuse() -> Inotify:
         raise OSError(24, "too many")
 
-    monkeypatch.setattr(libc, "inotify_open", refuse)
+    monkeypatch.setattr(watch, "Inotify", refuse)
     with Queue(path) as queue:
         waiting = pool.submit(queue.receive, HOLD)
         settle()

@@ -6,7 +6,7 @@
                        └─────────────┘  the visibility timeout has passed
 
 Every arrow is one atomic change of a file's name, so processes need no server and no lock between them. This
-package needs the standard library and a POSIX system, and imports nothing else of Penstock.
+package needs the standard library and a POSIX system. Of Penstock it imports only `inotify`, which needs no more.
 
     queue.py    the verbs
     drafts.py   how a message gets its number, and what becomes of unfinished ones

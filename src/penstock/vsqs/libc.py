@@ -13,8 +13,6 @@ from typing import Any
 
 Call = Callable[..., int]
 
-_AT_ONCE = 0o4000  # IN_NONBLOCK
-_CLOSE_ON_EXEC = 0o2000000  # IN_CLOEXEC
 _RENAME_NOREPLACE = 1
 _STATFS_BYTES = 512
 
@@ -41,24 +39,8 @@ def _bind(name: str, *argument_types: Any) -> Call | None:
     return call
 
 
-_inotify_init1 = _bind("inotify_init1", "c_int")
-_inotify_add_watch = _bind("inotify_add_watch", "c_int", "c_char_p", "c_uint32")
 _renameat2 = _bind("renameat2", "c_int", "c_char_p", "c_int", "c_char_p", "c_uint")
 _fstatfs = _bind("fstatfs", "c_int", "c_char_p")
-
-
-def has_inotify() -> bool:
-    return _inotify_init1 is not None and _inotify_add_watch is not None
-
-
-def inotify_open() -> int:
-    assert _inotify_init1 is not None  # noqa: S101
-    return _inotify_init1(_AT_ONCE | _CLOSE_ON_EXEC)
-
-
-def inotify_watch(descriptor: int, path: str, mask: int) -> None:
-    assert _inotify_add_watch is not None  # noqa: S101
-    _inotify_add_watch(descriptor, os.fsencode(path), mask)
 
 
 def has_rename_no_replace() -> bool:

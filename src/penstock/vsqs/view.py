@@ -14,9 +14,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from penstock.inotify import Event
 from penstock.vsqs import disk
 from penstock.vsqs.mirror import Mirror
-from penstock.vsqs.watch import Change, Watch, open_watch
+from penstock.vsqs.watch import APPEARED, Watch, open_watch
 
 # Without a watch a listing is trusted for this many times what it has cost.
 _TRUST = 4
@@ -95,7 +96,7 @@ class View:
     def _list(self) -> None:
         # Until this has succeeded, nothing is known.
         self._stale = True
-        changes: list[Change] | None = None
+        changes: list[Event] | None = None
         while changes is None:
             started = time.monotonic()
             self.mirror.replace(disk.list_files(self._directory))
@@ -107,7 +108,7 @@ class View:
         self._stale = False
         self._changed()
 
-    def _changes(self) -> list[Change] | None:
+    def _changes(self) -> list[Event] | None:
         if self._watch is None:
             return []
         changes = self._watch.changes()
@@ -115,10 +116,10 @@ class View:
             self.close()
         return changes
 
-    def _apply(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[Event]) -> None:
         mirror = self.mirror
-        for name, appeared in changes:
-            if appeared:
+        for _, mask, name in changes:
+            if mask & APPEARED:
                 mirror.see(name)
             else:
                 mirror.forget(name)

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from penstock.clock import Clock, system_clock
 from penstock.errors import PenstockError, TryAgain
-from penstock.inotify import CREATED, MOVED_TO, Inotify
+from penstock.inotify import CREATED, MOVED_TO, OVERFLOW, Inotify
 from penstock.stores.mqcore.folders import Folders, translated
 from penstock.stores.mqcore.mover import Mover
 from penstock.stores.mqcore.reaper import Reaper
@@ -148,7 +148,7 @@ class _Watch:
             return None
         arrived: dict[str, set[str]] = {}
         for event in self._inotify.read():
-            if event.name is None:
+            if event.mask & OVERFLOW or not event.name:
                 return None
             arrived.setdefault(self._names.get(event.watch, ""), set()).add(event.name)
         return arrived
