@@ -1,10 +1,10 @@
-"""One trouble, told once in the log however often it is met, and again when it is over."""
+"""A problem that is logged once, however often it occurs, and once more when it is over."""
 
 from __future__ import annotations
 
 import logging
 
-# What may be told of one trouble, should its text change all the time.
+# The most texts logged for one problem, should they differ every time.
 _MOST_TEXTS = 10
 
 
@@ -21,7 +21,7 @@ class Complaint:
         self._log.log(self._level, "%s", text)
 
     def end(self, text: str) -> None:
-        """All is well. Nothing is said if it was before."""
+        """The problem is over. Nothing is logged if there was none."""
         if self._said:
             self._said.clear()
             self._log.info("%s", text)

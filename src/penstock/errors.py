@@ -3,7 +3,7 @@
     PenstockError
     ├── CallerError               the caller must change the request
     │   ├── InvalidRequest        a value that does not parse or is out of range
-    │   ├── UnsupportedMediaType  a body of another content type is asked for
+    │   ├── UnsupportedMediaType  a body of another content type is required
     │   ├── TooLarge              over a limit; says which
     │   ├── QueueNotFound
     │   ├── QueueExists
@@ -14,11 +14,11 @@
     │   ├── MoveConflict          another move of the queue is still in progress
     │   ├── ShipmentNotFound      (or an export)
     │   ├── ShipmentConflict      not the number that is next, or another one is open
-    │   ├── ShipmentEnded         settled, released or lost: there is nothing to read any more
+    │   ├── ShipmentEnded         settled, released or lost: there is nothing left to read
     │   ├── SendConflict          the idempotency key belongs to another send
     │   ├── KeyNotFound
     │   └── KeyExists
-    ├── TryAgain                  nobody must act yet; the same request may succeed later
+    ├── TryAgain                  the same request may succeed later; no one has to act yet
     │   ├── StoreBusy             another process holds the store
     │   ├── StoreFull             no room on the device
     │   └── StoreUnavailable      the device or the database does not answer
@@ -28,8 +28,8 @@
         ├── StoreReadOnly         this process may not write to it
         ├── StoreInherited        a parent process had it open when it forked
         ├── StoreHandedOver       it was copied to another store, which is used instead
-        ├── MigrationUnfinished   the store is the half of a copy
-        ├── MigrationFailed       what was copied is not what is to be copied
+        ├── MigrationUnfinished   the store is an incomplete copy
+        ├── MigrationFailed       the copy differs from its source
         ├── FeatureMissing        the store does not keep what was asked of it; another store would
         └── InvalidSetting
 
@@ -75,7 +75,7 @@ class QueueExists(CallerError):
 
 class MessageNotFound(CallerError):
     def __init__(self, message_id: str) -> None:
-        super().__init__(f"there is and was no message {message_id!r}, or its record is no longer kept")
+        super().__init__(f"message {message_id!r} does not exist, or its record is no longer kept")
 
 
 class DeadLetterQueueNotFound(CallerError):
@@ -85,7 +85,7 @@ class DeadLetterQueueNotFound(CallerError):
 
 
 class NotPermitted(CallerError):
-    """`needed` is the rule that would permit it, or what it would be about."""
+    """`needed` is the rule that would permit it, or a description of it."""
 
     def __init__(self, needed: str) -> None:
         super().__init__(f"this API key does not permit it: it needs {needed}")
@@ -116,7 +116,7 @@ class ShipmentConflict(CallerError):
 
 
 class ShipmentEnded(CallerError):
-    """`how` is a word: settled, released, lost, or purged for messages that left by other means."""
+    """`how` is one word: settled, released, lost, or purged for messages that left in another way."""
 
     def __init__(self, consumer: str, number: int, how: str) -> None:
         super().__init__(f"number {number} of {consumer!r} has ended: it was {how}")

@@ -1,7 +1,7 @@
-"""How to get what is installed only where it is wanted: Spark, Arrow and the drivers of databases.
+"""How to get the optional parts: Spark, Arrow and the database drivers.
 
-The name `penstock` belongs to another project on PyPI, so no line of ours may tell a reader to fetch it there: what can
-be installed is a checkout or the wheel that `make wheel` builds from it.
+The name `penstock` belongs to another project on PyPI, so no text of ours may tell a reader to install it from there:
+only a checkout, or the wheel that `make wheel` builds from it, can be installed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from penstock import __version__
 
 WHEEL = f"penstock_mq-{__version__}-py3-none-any.whl"
 
-# `make setup` and with it `make run` install what every server may need; Spark is half a gigabyte, and asked for alone.
+# `make setup`, and with it `make run`, installs what every server may need. Spark is half a gigabyte, so it has its own
+# target.
 _TARGETS = {"spark": "spark"}
 
 

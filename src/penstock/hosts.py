@@ -1,4 +1,4 @@
-"""Names of hosts, as they stand in an address and in the headers `Host` and `Origin`."""
+"""Host names, as they appear in addresses and in the headers `Host` and `Origin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCAL = "localhost"
 
 
 def split(authority: str) -> tuple[str, str] | None:
-    """Name and port, or None for what is neither. The port is empty where none was given."""
+    """Name and port, or None if it is not a valid host. The port is empty where none was given."""
     found = _AUTHORITY.fullmatch(authority.lower())
     if found is None:
         return None
@@ -22,7 +22,7 @@ def split(authority: str) -> tuple[str, str] | None:
 
 
 def is_own(name: str) -> bool:
-    """Whether the name always means this very machine: a loopback address, or a name for one."""
+    """Whether the name always means this machine: a loopback address, or a name for one."""
     address = _address(name)
     return _is_local(name) if address is None else address.is_loopback
 
@@ -52,7 +52,7 @@ class HostNames:
     for every port."""
 
     def __init__(self, names: str = "") -> None:
-        """`names` are joined by commas. Raises InvalidSetting for what cannot be one."""
+        """`names` are separated by commas. Raises InvalidSetting for one that is not a host."""
         self._whole = {name.strip().lower() for name in names.split(",") if name.strip()}
         self._patterns: list[tuple[str, str]] = []
         for name in sorted(self._whole):

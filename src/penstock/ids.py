@@ -3,10 +3,10 @@
     0199a8c2-51f4-7abc-9def-00000000002a
     └── sent_at ┘ └origin─┘ └── seq ───┘
 
-The layout is UUIDv7: 48 bits of milliseconds, then 26 bits that name the store the message was born in,
+The layout is UUIDv7: 48 bits of milliseconds, then 26 bits that name the store in which the message was first sent,
 then the store's 48-bit sequence number. Because the number is inside, a message is found by its primary
-key and needs no second index; because the origin is inside, an id of another store is known as foreign
-without a look-up, and two stores never hand out the same id.
+key and needs no second index; because the origin is inside, an id from another store is
+recognised without a lookup, and two stores never hand out the same id.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _before_seq(origin: str, sent_at: int) -> str:
 def seq_of(message_id: str) -> int | None:
     """The sequence number inside an id, or None where the text cannot be one.
 
-    Only a number to look up: whoever finds a row compares its full id with the text that was given.
+    Only a number to look up: the caller then compares the full id of the row it finds with the text that was given.
     """
     if len(message_id) != 36:
         return None
@@ -57,6 +57,6 @@ def seq_of(message_id: str) -> int | None:
 
 
 def canonical(text: str) -> str:
-    """A UUID as we write it, however it was written. Raises ValueError for what is none."""
+    """A UUID in canonical form, however it was written. Raises ValueError for anything else."""
     # Callers send back what they were given; parsing it would take eight times as long.
     return text if _CANONICAL.fullmatch(text) else str(UUID(text))

@@ -32,7 +32,7 @@ def test_every_setting_is_shown_with_its_source(run, tmp_path):
     assert ["ledger_days", "7", "file penstock.toml"] in rows
     assert ["expose_without_keys", "true", "command line"] in rows
     assert result.stderr == (
-        "penstock: warning: environment PENSTOCK_PROT is no setting; did you mean 'PENSTOCK_PORT'?\n"
+        "penstock: warning: environment PENSTOCK_PROT is not a setting; did you mean 'PENSTOCK_PORT'?\n"
     )
 
 

@@ -100,9 +100,9 @@ def test_a_value_in_a_file_has_its_own_type(load_here, toml):
 
 
 def test_an_unknown_key_in_a_file_is_refused_with_the_closest(load_here):
-    with pytest.raises(InvalidSetting, match=r"'prot' \(file penstock\.toml\) is no setting; did you mean 'port'\?"):
+    with pytest.raises(InvalidSetting, match=r"'prot' \(file penstock\.toml\) is not a setting; did you mean 'port'\?"):
         load_here(toml="prot = 1")
-    with pytest.raises(InvalidSetting, match=r"is no setting; there are host, port, store"):
+    with pytest.raises(InvalidSetting, match=r"is not a setting; there are host, port, store"):
         load_here(toml="zzz = 1")
 
 
@@ -123,7 +123,7 @@ def test_an_unknown_variable_is_a_warning(load_here):
     }
     assert load_here(environ=known).warnings == ()
     loaded = load_here(environ={"PENSTOCK_PROT": "1"})
-    assert loaded.warnings == ("environment PENSTOCK_PROT is no setting; did you mean 'PENSTOCK_PORT'?",)
+    assert loaded.warnings == ("environment PENSTOCK_PROT is not a setting; did you mean 'PENSTOCK_PORT'?",)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "::1", "localhost", "LocalHost"])

@@ -99,13 +99,13 @@ def test_an_id_does_not_come_back_to_a_publisher_that_stood_still(opened, path, 
 def test_a_number_is_published_only_when_its_time_has_passed(opened, monkeypatch, precision):
     """So that nobody who looks at the clock later can still choose it."""
     queue = opened(precision=precision, clock=time.time_ns)
-    move, moved_ns = queue._mover.move, []
+    move, moved_ns = queue._renamer.rename, []
 
     def moving(directory: int, old: str, new: str) -> None:
         moved_ns.append(time.time_ns())
         move(directory, old, new)
 
-    monkeypatch.setattr(queue._mover, "move", moving)
+    monkeypatch.setattr(queue._renamer, "rename", moving)
     published = [int(queue.publish(b"x")) for _ in range(20)]
     assert all(moved // queue._unit_ns > number for moved, number in zip(moved_ns, published, strict=True))
 

@@ -24,8 +24,8 @@ FILE = "penstock.toml"
 _READ_ELSEWHERE = frozenset(
     {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_CACERT", "PENSTOCK_MQ_ROOT"}
 )
-_OF_THE_TESTS = "PENSTOCK_TEST_"
-_TRUTHS = {
+_FOR_TESTS = "PENSTOCK_TEST_"
+_BOOLEANS = {
     "true": True,
     "yes": True,
     "on": True,
@@ -35,7 +35,7 @@ _TRUTHS = {
     "off": False,
     "0": False,
 }
-# A wait of nothing would turn every client away.
+# A timeout of zero would turn every client away.
 _SHORTEST_S = 0.01
 _LONGEST_S = 86_400.0
 _PASSWORD = re.compile(r"(://[^/@:]*:)[^/]*(?=@)|([?&]password=)[^&]*")
@@ -61,7 +61,7 @@ class Config:
         10.0,
         "Seconds that a request waits for a store in a database server, or mqcore:// one, before it is answered 503.",
     )
-    faces: str = _setting("", "APIs to serve, all the store can carry unless told.", many=True)
+    faces: str = _setting("", "APIs to serve; by default all that the store can carry.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
     allowed_hosts: str = _setting(
         "",
@@ -146,7 +146,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`origins` has the source of every setting, in words. `warnings` are for whoever started the program."""
+    """`origins` has the source of every setting, in words. `warnings` are for the person who started the program."""
 
     config: Config
     origins: Mapping[str, str]
@@ -244,7 +244,7 @@ def _read_file(path: Path, name: str) -> dict[str, object]:
 def _known(name: str, origin: str) -> Setting:
     if name in SETTINGS:
         return SETTINGS[name]
-    raise InvalidSetting(f"{name!r} ({origin}) is no setting{_closest(name, SETTINGS)}")
+    raise InvalidSetting(f"{name!r} ({origin}) is not a setting{_closest(name, SETTINGS)}")
 
 
 def _closest(name: str, known: Mapping[str, object]) -> str:
@@ -258,14 +258,14 @@ def _parsed(setting: Setting, given: object, origin: str) -> Value:
     """The value that a text from the environment or the command line stands for."""
     text = str(given)
     try:
-        value = _TRUTHS[text.strip().lower()] if setting.kind is bool else setting.kind(text)
+        value = _BOOLEANS[text.strip().lower()] if setting.kind is bool else setting.kind(text)
     except (KeyError, ValueError):
         raise _wrong(setting, text, origin) from None
     return _within(setting, value, text, origin)
 
 
 def _typed(setting: Setting, given: object, origin: str) -> Value:
-    """A value that has its type already, as from TOML."""
+    """A value that already has a type, as from TOML."""
     if setting.kind is float and type(given) is int:
         given = float(given)
     # Exactly this type: to Python, True is a whole number.
@@ -296,10 +296,10 @@ def _wrong(setting: Setting, given: object, origin: str) -> InvalidSetting:
 def _warnings(environ: Mapping[str, str]) -> list[str]:
     variables = {setting.variable: setting for setting in SETTINGS.values()}
     return [
-        f"environment {name} is no setting{_closest(name, variables)}"
+        f"environment {name} is not a setting{_closest(name, variables)}"
         for name in sorted(environ)
         if name.startswith(ENVIRONMENT)
-        and not name.startswith(_OF_THE_TESTS)
+        and not name.startswith(_FOR_TESTS)
         and name not in variables
         and name not in _READ_ELSEWHERE
     ]

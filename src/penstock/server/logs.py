@@ -1,4 +1,4 @@
-"""What the server writes to standard error: one line an event, as text or as JSON. Never a body, header or key."""
+"""The log on standard error: one line per event, as text or as JSON. Never a body, header or key."""
 
 from __future__ import annotations
 

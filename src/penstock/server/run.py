@@ -29,7 +29,7 @@ async def _serve(config: Config) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     app = App(config)
-    # Not before: a store that hangs when it is opened keeps the event loop from hearing of a signal.
+    # Not earlier: a store that hangs while it is opened keeps the event loop from seeing a signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     await app.start()

@@ -1,7 +1,7 @@
 """What happens to a published message: it is claimed, made ready again, removed.
 
-Each is one change of one name, made with the instance's lock held and told to the mirror at once. The events that come
-later about the same change do no harm. Losing a race to another process shows as a file that is not there.
+Each is one change of one name, made with the instance's lock held and told to the mirror at once. The events that
+follow about the same change do no harm. A race lost to another process shows as a file that is not there.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MS = 1_000_000
 
 
 class Claims:
-    def __init__(self, directory: int, clock: Callable[[], int], mover: disk.Mover, view: View) -> None:
+    def __init__(self, directory: int, clock: Callable[[], int], renamer: disk.Renamer, view: View) -> None:
         self._directory = directory
         self._clock = clock
-        self._mover = mover
+        self._renamer = renamer
         self._view = view
 
     def take(self, hold_ms: int, since: float) -> tuple[int, int] | None:
@@ -59,7 +59,7 @@ class Claims:
             until = self._clock() // _MS + hold_ms
             while True:
                 try:
-                    self._mover.move(self._directory, str(number), names.of(number, until))
+                    self._renamer.rename(self._directory, str(number), names.of(number, until))
                     break
                 except FileExistsError:
                     # Two messages have this number, and the other is claimed until the very same instant.
@@ -86,11 +86,11 @@ class Claims:
             claimed = names.of(number, until)
             found = True
             if disk.modified_ns(self._directory, claimed) is None:
-                # Gone, or a link or a folder of somebody else's.
+                # Gone, or replaced by a foreign link or folder.
                 mirror.discard(number, until)
                 continue
             try:
-                self._mover.move(self._directory, claimed, str(number))
+                self._renamer.rename(self._directory, claimed, str(number))
             except FileNotFoundError:
                 mirror.discard(number, until)
                 continue

@@ -15,19 +15,20 @@ from collections.abc import Iterable
 from penstock.vsqs import libc
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# O_NONBLOCK: a FIFO of somebody else's must not make a consumer hang. It means nothing for a plain file.
+# O_NONBLOCK: a foreign FIFO must not make a consumer hang. It means nothing for a plain file.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-# What opening says of something that is no plain file: a link, a socket, a device without a driver.
+# Errors of opening something that is not a plain file: a link, a socket, a device without a driver.
 _NOT_A_FILE = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
 # A file system that does not know RENAME_NOREPLACE, or a sandbox that forbids the call.
 _NO_SUCH_CALL = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENOTSUP}
 
 
 def open_directory(path: str, mode: int = 0o600) -> int:
-    """Open a queue's directory, made if it is missing, and on stable media with its parents when this returns.
+    """Open a queue's directory, which is created if it is missing. It and its parents are on stable storage when this
+    returns.
 
-    `mode` is that of the files to come: whoever may read them may enter.
+    `mode` is that of the files to come: those who may read them may enter the directory.
     """
     mode |= (mode & 0o444) >> 2 | 0o700
     missing = []
@@ -42,7 +43,7 @@ def open_directory(path: str, mode: int = 0o600) -> int:
         _sync_parent(level)
     descriptor = os.open(path, _DIRECTORY)
     if not missing:
-        # Whoever made it may not have come to this yet, and our answers must not outlive its name.
+        # The process that created it may not have synced it yet, and our answers must not outlive its name.
         with contextlib.suppress(PermissionError):
             _sync_parent(os.path.realpath(path))
     return descriptor
@@ -80,7 +81,7 @@ def write(descriptor: int, payload: memoryview) -> None:
 
 
 def open_file(directory: int, name: str) -> int | None:
-    """None where the name belongs to something that is no plain file. Raises FileNotFoundError."""
+    """None where the name belongs to something that is not a plain file. Raises FileNotFoundError."""
     try:
         descriptor = os.open(name, _READ, dir_fd=directory)
     except OSError as error:
@@ -114,13 +115,13 @@ def modified_ns(directory: int, name: str) -> int | None:
     return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
 
 
-class Mover:
+class Renamer:
     """Renames that never replace a file, so that even two messages with one number lose nothing."""
 
     def __init__(self) -> None:
         self._atomic = libc.has_rename_no_replace()
 
-    def move(self, directory: int, old: str, new: str) -> None:
+    def rename(self, directory: int, old: str, new: str) -> None:
         """Raises FileNotFoundError and FileExistsError."""
         if self._atomic:
             try:
@@ -130,7 +131,7 @@ class Mover:
                 if error.errno not in _NO_SUCH_CALL:
                     raise
                 self._atomic = False
-        # Not atomic, and need not be: `new` can only come up meanwhile if a number was given out twice.
+        # Not atomic, and need not be: `new` can only appear meanwhile if a number was given out twice.
         if modified_ns(directory, new) is not None:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
         os.rename(old, new, src_dir_fd=directory, dst_dir_fd=directory)

@@ -1,14 +1,14 @@
 """Files that are being written: how a new message gets its number, and what becomes of those left behind.
 
-The number is the current time. `O_EXCL` makes it unique among messages being written. That no message with the same
-number exists in another state is what the document lists the directory for, and what the view answers: with a watch
-from the events, without one from a listing.
+The number is the current time. `O_EXCL` makes it unique among messages being written. To make sure
+that no message has the same number in another state, the document lists the directory; here the view answers that, from
+the events with a watch, and from a listing without one.
 
-Neither would notice a message that came and went in between: published, received and deleted while this process stood
-still between its look at the clock and its `N.new`. Its id would then be given out twice, and a slow consumer could
-delete a stranger's message. So a number closes when the clock has passed it: its draft must exist before that, and is
-published only after. `N.new` made in time is therefore the first of its number, whatever anybody has seen. Where making
-a file takes longer than a number stays open, numbers are taken that far ahead of the clock.
+Neither would notice a message that came and went in between: published, received and deleted while this process was
+suspended between reading the clock and creating its `N.new`. Its id would then be given out twice, and a slow consumer
+could delete another's message. So a number closes when the clock has passed it: its draft must exist before that, and
+is published only after. An `N.new` created in time is therefore the first of its number, whatever anyone has seen.
+Where creating a file takes longer than a number stays open, numbers are taken that far ahead of the clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.vsqs import disk, names
 from penstock.vsqs.names import DRAFT
 from penstock.vsqs.view import View
 
-# A clock set back by less than this is waited for, so that the messages of one instance keep their order.
+# If the clock is set back by less than this, wait for it, so that the messages of one instance keep their order.
 _PATIENCE_NS = 1_000_000_000
 _NAP_S = 0.001
 # How far ahead a number of microseconds is taken at first: making a file takes longer than one.
@@ -43,7 +43,7 @@ class Drafts:
         self._lead_ns = _LEAD_NS if unit_ns < _LEAD_NS else 0
 
     def create(self) -> tuple[int, int]:
-        """A number that is no other message's, and its empty file, open for writing."""
+        """A number that no other message has, and its empty file, open for writing."""
         while True:
             now_ns = self._clock()
             number = (now_ns + self._lead_ns) // self._unit_ns
@@ -72,7 +72,7 @@ class Drafts:
         try:
             late = self._clock() >= (number + 1) * self._unit_ns
             with self._lock:
-                # A process that stood still once is soon itself again; a slow file system stays slow.
+                # A process that was suspended once soon keeps up again; a slow file system stays slow.
                 self._lead_ns = self._longer_lead() if late else self._lead_ns - self._lead_ns // 16
                 self._view.refresh(sure=True)
                 mirror = self._view.mirror

@@ -1,11 +1,11 @@
-"""What a queue raises of its own.
+"""The errors that a queue raises itself.
 
     QueueError
     ├── QueueFull     the queue stayed at its capacity for the whole timeout
     └── QueueClosed   the queue was closed, before the call or while it waited
 
-What the system says (no room, no permission, a failed sync) is passed on as the `OSError` that it is: whoever
-must act on it needs its `errno`.
+Errors of the system (no room, no permission, a failed sync) are passed on as the `OSError`s they are: acting on one
+takes its `errno`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The few calls that Python's `os` does not offer, bound by `ctypes`. Each may be absent: then it is None.
+"""The few calls that Python's `os` does not offer, bound by `ctypes`. Each may be missing: then it is None.
 
 `ctypes` is part of the standard library, but a Python can be built without it, and a C library or a kernel can
 lack any of these.
@@ -53,10 +53,10 @@ def rename_no_replace(directory: int, old: str, new: str) -> None:
 
 
 def file_system_type(descriptor: int) -> int | None:
-    """The number by which Linux knows the kind of a file system."""
+    """The number by which Linux identifies a kind of file system."""
     if _fstatfs is None:
         return None
-    # The type is the first word of the structure on every architecture; the rest is not looked at.
+    # The type is the first word of the structure on every architecture; the rest is ignored.
     found = bytes(_STATFS_BYTES)
     _fstatfs(descriptor, found)
     return int.from_bytes(found[:4], sys.byteorder)

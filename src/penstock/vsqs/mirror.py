@@ -1,7 +1,7 @@
-"""The names in a queue's directory by state, ordered for those who ask for the first.
+"""The names in a queue's directory by state, ordered so that the first is found quickly.
 
 It knows nothing of where names come from. Adding a name twice or taking away one that is not there changes nothing:
-a listing and the events that overlap it may tell the same thing twice.
+a listing and the events that overlap it may report the same thing twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FEW = 256
 class Mirror:
     def __init__(self) -> None:
         self.drafts: set[int] = set()
-        # Names of a number with an extension that is none of ours, by that number.
+        # Names made of a number and a foreign extension, by that number.
         self._strays: dict[int, set[str]] = {}
         # The greatest number ever seen on a message: it may have been deleted since.
         self.highest = -1

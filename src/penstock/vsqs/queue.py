@@ -1,11 +1,11 @@
 """The queue itself: publish, receive, delete, size.
 
-What is on stable media when a call returns:
+What is on stable storage when a call returns:
 
     publish   the payload before the name, then the name: the message is there after a power cut
     delete    the absence of the message: it does not come back
-    receive   nothing. A claim that a power cut undoes means that the message is delivered again, as it would be after
-              its timeout; the same goes for making it ready again
+    receive   nothing. If a power cut undoes a claim, the message is delivered again, as it would be after its timeout;
+              the same goes for making it ready again
 
 The lock of an instance guards its view and is never held over a sync.
 """
@@ -65,7 +65,7 @@ class Queue:
         self._clock = clock
         self._unit_ns = _UNITS[precision]
         self._watched = watch
-        self._mover = disk.Mover()
+        self._renamer = disk.Renamer()
         self._mode = arguments.mode("mode", mode)
         self._directory = disk.open_directory(self.path, self._mode)
         self._closed = False
@@ -77,7 +77,7 @@ class Queue:
         self._lock = threading.Lock()
         self._waiting = Waiting(self._lock)
         self._view = View(self._directory, self._watched, self._waiting.stir)
-        self._claims = Claims(self._directory, self._clock, self._mover, self._view)
+        self._claims = Claims(self._directory, self._clock, self._renamer, self._view)
         self._drafts = Drafts(self._directory, self._mode, self._clock, self._unit_ns, self._lock, self._view)
         self._users = 0
         self._publishing = 0
@@ -86,10 +86,10 @@ class Queue:
     # The verbs
 
     def publish(self, payload: bytes | bytearray | memoryview, timeout: float | None = None) -> str:
-        """Append a message and return its id, once it is on stable media.
+        """Append a message and return its id, once it is on stable storage.
 
-        A queue at its capacity is waited for, `timeout` seconds or for ever; then raises QueueFull. After any OSError
-        the message is not in the queue, unless a consumer was quicker than the failure.
+        If the queue is at its capacity, wait `timeout` seconds, or forever, then raise QueueFull. After any OSError
+        the message is not in the queue, unless a consumer was faster than the failure.
         """
         data = arguments.payload(payload)
         deadline = _deadline(arguments.optional_seconds("timeout", timeout))
@@ -108,7 +108,7 @@ class Queue:
     ) -> tuple[str, bytes] | tuple[None, None]:
         """Claim the oldest message for `visibility_timeout` seconds: its id and payload.
 
-        Claims that have run out are made ready first. Waits `timeout` seconds for a message, or for ever; with 0 it
+        Claims that have run out are made ready first. Waits `timeout` seconds for a message, or forever; with 0 it
         looks once. (None, None) when there was none.
         """
         hold_ms = int(arguments.seconds("visibility_timeout", visibility_timeout) * 1000)
@@ -125,10 +125,10 @@ class Queue:
                 os.close(descriptor)
 
     def delete(self, id: str) -> bool:  # noqa: A002
-        """Remove a message in any state: ready, claimed by anyone, or left unfinished by its publisher. Whether it
-        was there.
+        """Remove a message in any state: ready, claimed by anyone, or left unfinished by its publisher. True if it was
+        there.
 
-        When this returns, the message is gone for good, also when another process removed it.
+        When this returns, the message is gone for good, even if another process removed it.
         """
         number = names.number_of(id)
         with self._in_use():
@@ -156,9 +156,9 @@ class Queue:
                 finally:
                     os.close(descriptor)
                 self._drafts.close(number)
-                self._mover.move(self._directory, draft, ready)
+                self._renamer.rename(self._directory, draft, ready)
             except FileNotFoundError:
-                # This process stood still for so long that the draft was swept as a leftover, or it was deleted.
+                # This process was suspended for so long that the draft was swept as a leftover, or it was deleted.
                 continue
             except FileExistsError:
                 # Without a watch a listing may have missed the other message: it was renamed while we read on.
@@ -230,7 +230,7 @@ class Queue:
     # The end
 
     def close(self) -> None:
-        """Wake whoever waits with QueueClosed; calls that are at work are finished. May be called again."""
+        """End waiting calls with QueueClosed; calls that are at work finish. May be called again."""
         with self._lock:
             if self._closed:
                 return
@@ -265,7 +265,7 @@ class Queue:
     def _restart_after_fork(self) -> None:
         if self._closed:
             return
-        # The parent's threads are not here, and a watch that two processes read tells each of them half.
+        # The parent's threads are not here, and of a watch that two processes read, each gets half the events.
         self._view.close()
         self._waiting.close()
         self._start()

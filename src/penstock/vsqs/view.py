@@ -3,7 +3,7 @@
 With a watch, `refresh` reads the events since the last one, and the mirror is then what a listing would show; the
 directory is listed once, after lost events, and now and then while a consumer finds nothing. Without a watch the
 mirror is the last listing and what this instance has done since. It is renewed whenever the caller must be sure, and
-else when it is older than a few times what a listing costs: so a queue of any depth spends a bounded share of its
+otherwise when it is older than a few times what a listing costs, so a queue of any depth spends a bounded share of its
 time on listings.
 
 Used by one thread at a time.
@@ -21,8 +21,8 @@ from penstock.vsqs.watch import APPEARED, Watch, open_watch
 
 # Without a watch a listing is trusted for this many times what it has cost.
 _TRUST = 4
-# With one, a consumer that finds nothing lists again this often all the same: a mount may hide changes from
-# the kernel's events in ways that nobody has thought of, and then a message is late instead of stuck.
+# With one, a consumer that finds nothing still lists again this often: a mount may hide changes from the kernel's
+# events in unforeseen ways, and then a message is late instead of stuck.
 RECHECK_S = 5.0
 # How long a waiting caller sleeps between two looks when nothing will wake it.
 _POLL_S = (0.05, 1.0)
@@ -49,7 +49,7 @@ class View:
 
     @property
     def patience_s(self) -> float:
-        """How long a caller who waits may sleep before it must look by itself."""
+        """How long a waiting caller may sleep before it must look again."""
         if self._watch is not None:
             return RECHECK_S
         least, most = _POLL_S
@@ -59,7 +59,7 @@ class View:
         """See what others have done.
 
         With `sure`, the mirror shows everything that happened before this call; without, that is so with a watch,
-        and else it may be a few listings' time behind.
+        and otherwise it may be a few listings' time behind.
         """
         if self._watched and self._listed_at is None and self._watch is None:
             # Before the first listing, so that nothing happens between the two unseen.
@@ -70,7 +70,7 @@ class View:
             self._list()
 
     def recheck(self, since: float) -> bool:
-        """For a caller who has looked since then and found nothing: True when it is worth looking again."""
+        """For a caller that has looked since then and found nothing: True when it is worth looking again."""
         trusted_from = since if self._watch is None else since - RECHECK_S
         if self._listed_at is not None and self._listed_at >= trusted_from:
             return False
@@ -78,7 +78,7 @@ class View:
         return True
 
     def lost_race(self) -> None:
-        """A file was not where the mirror had it: somebody else is at work. A watch tells what they did."""
+        """A file was not where the mirror had it: another process is at work. A watch reports what it did."""
         if self._watch is None:
             self._stale = True
 

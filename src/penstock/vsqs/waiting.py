@@ -1,8 +1,8 @@
 """How the threads of one instance sleep until the directory may have changed.
 
 One of them, the sentry, sleeps in the kernel on the watch; the others on a condition. When the sentry wakes it wakes
-them all, and the first to sleep again is the next sentry. Whoever learns of a change by other means calls `stir`,
-because the sentry may have slept through it: a change that was read is no longer there to wake anybody.
+them all, and the first to sleep again is the next sentry. A thread that learns of a change by other means calls `stir`,
+because the sentry may have slept through it: an event that was read no longer wakes anyone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Waiting:
         self._bell: tuple[int, int] | None = None
 
     def sleep(self, seconds: float, descriptor: int | None) -> None:
-        """Until stirred, until the descriptor is readable, or for so long. The lock is free meanwhile."""
+        """Until stirred, until the descriptor is readable, or for `seconds`. The lock is free meanwhile."""
         self._sleepers += 1
         try:
             if self._sentry:
@@ -50,7 +50,7 @@ class Waiting:
             self._silence(bell)
 
     def stir(self) -> None:
-        """Wake everybody."""
+        """Wake every sleeper."""
         if not self._sleepers:
             return
         self._others.notify_all()
