@@ -26,8 +26,7 @@ from bench.measure import Result, at_least, at_most
 from penstock.clock import system_clock
 from penstock.model import Draft, Message, Receipt, Settings
 from penstock.policy import body_hash
-from penstock.spark.jobs import drain, load
-from penstock.spark.jobs.load import Shape
+from penstock.spark.jobs import Run, Server, Shape, drain, load
 from penstock.spark.report.job import report
 from penstock.spark.session import open_session
 from penstock.stores import open_store
@@ -96,9 +95,9 @@ def _timed(function: Callable[[], object]) -> float:
 
 def _warm(spark: Any, folder: Path) -> None:
     with _filled(folder, 10_000) as store, servers.penstock(store) as (url, _process):
-        drain(spark, QUEUE, str(store / "lake"), url=url, limit=5_000)
+        drain(Server(url), QUEUE, str(store / "lake"), limit=5_000, run=Run(spark))
         _write_rows(store / "rows", 10_000)
-        load(spark, [str(store / "rows")], QUEUE, url=url, shape=Shape(body_column="body"))
+        load(Server(url), [str(store / "rows")], QUEUE, shape=Shape(body_column="body"), run=Run(spark))
 
 
 # Draining
@@ -125,7 +124,7 @@ def _drains(spark: Any, folder: Path, count: int) -> tuple[float, Result]:
 
 
 def _checked_drain(spark: Any, url: str, store: Path, count: int, **options: Any) -> None:
-    done = drain(spark, QUEUE, str(store / "lake"), url=url, **options)
+    done = drain(Server(url), QUEUE, str(store / "lake"), run=Run(spark), **options)
     if done.messages != count or done.problems:
         raise RuntimeError(f"drained {done.messages} of {count}: {done.problems}")
 
@@ -216,7 +215,7 @@ def _loads(spark: Any, folder: Path, count: int) -> Result:
 
 
 def _checked_load(spark: Any, url: str, rows: Path, count: int) -> None:
-    done = load(spark, [str(rows)], QUEUE, url=url, shape=Shape(body_column="body"))
+    done = load(Server(url), [str(rows)], QUEUE, shape=Shape(body_column="body"), run=Run(spark))
     if done.stored != count:
         raise RuntimeError(f"loaded {done.stored} of {count}")
 
@@ -246,7 +245,7 @@ def _reports(spark: Any, folder: Path, rows: int) -> Result:
     lake = folder / "lake"
     ledgers.write(lake / "ledger" / "consumer=bench" / "export=1", rows)
     read = min(_timed(partial(_count, spark, lake)) for _ in range(ROUNDS))
-    took = min(_timed(partial(report, spark, str(lake), str(folder / "report.html"))) for _ in range(ROUNDS))
+    took = min(_timed(partial(report, str(lake), str(folder / "report.html"), run=Run(spark))) for _ in range(ROUNDS))
     shutil.rmtree(lake)
     return at_most(
         f"`report` over a ledger of {rows:,} rows ÷ Spark reading and counting it",
@@ -284,11 +283,11 @@ def _workers(count: int) -> Result:
             spark = open_session("bench", master=master)
             try:
                 folder = Path(name)
-                options: dict[str, Any] = {"format": "json", "schema": _JSON_SCHEMA}
+                body = Body("json", _JSON_SCHEMA)
                 with _filled(folder, 10_000) as store, servers.penstock(store) as (url, _process):
-                    _checked_drain(spark, url, store, 10_000, **options)
+                    _checked_drain(spark, url, store, 10_000, body=body)
                 with _filled(folder, count) as store, servers.penstock(store) as (url, _process):
-                    took = _timed(partial(_checked_drain, spark, url, store, count, **options))
+                    took = _timed(partial(_checked_drain, spark, url, store, count, body=body))
                 rates[workers] = count / took
             finally:
                 spark.stop()

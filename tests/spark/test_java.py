@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.spark import java
-from penstock.spark.java import JavaMissing, find_java, version_of
+from penstock.spark.errors import JavaMissing
+from penstock.spark.java import find_java, version_of
 
 _COUNT = """
 from penstock.spark import open_session

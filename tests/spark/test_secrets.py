@@ -10,7 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.spark.options import InvalidOption, read_options
+from penstock.spark.errors import InvalidOption
+from penstock.spark.options import read_options
 from penstock.spark.wire import Wire
 from tests.keys.conftest import KeyStore
 from tests.servers import ThreadServer

@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import penstock.spark
-from penstock.spark.session import SparkMissing, open_session
+from penstock.spark.errors import SparkMissing
+from penstock.spark.session import open_session
 from tests.spark.conftest import Queue
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from penstock.limits import BODY_BYTES
 from penstock.spark.wire import Wire
-from penstock.spark.writing import CHUNK_BYTES, CHUNK_ROWS, chunks, short_key
+from penstock.spark.writer import CHUNK_BYTES, CHUNK_ROWS, chunks, short_key
 from tests.spark.conftest import Queue
 
 

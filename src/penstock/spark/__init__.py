@@ -5,7 +5,7 @@
     orders = spark.read.format("penstock").option("url", "http://127.0.0.1:8080").option("queue", "orders").load()
 
 Importing it registers the source with the session that is active; `register` does so for a later one. Nothing here
-opens a store: a server is reached over HTTP alone.
+opens a store: a server is reached over HTTP only.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def open_session(
 
 
 def settle(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
-    """The messages of this shipment are stored for good: finish them. Doing it again changes nothing."""
+    """The messages of this shipment are stored elsewhere: finish them. Doing it again changes nothing."""
     with _wire(url, api_key) as wire:
         return wire.settle_shipment(queue, consumer, number)
 
 
 def release(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
-    """Give the messages of this shipment back: they are ready again, for anybody."""
+    """Give the messages of this shipment back: they are ready again, for any consumer."""
     with _wire(url, api_key) as wire:
         return wire.release_shipment(queue, consumer, number)
 
@@ -60,7 +60,7 @@ def _wire(url: str, api_key: str | None) -> Wire:
 
 
 def _register_with_active() -> None:
-    """A session can only be active if somebody has loaded PySpark."""
+    """A session can only be active if PySpark is loaded."""
     for name in ("pyspark.sql.session", "pyspark.sql.connect.session"):
         module = sys.modules.get(name)
         session = module.SparkSession.getActiveSession() if module is not None else None

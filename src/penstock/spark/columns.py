@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.spark.bodies import decoder_of, format_for
-from penstock.spark.options import InvalidOption, Options
+from penstock.spark.codec import decoder_of, format_for
+from penstock.spark.errors import InvalidOption
+from penstock.spark.options import Options
 
 _TEXT_MAP = spark.MapType(spark.StringType(), spark.StringType())
 _TYPES: dict[str, spark.DataType] = {
@@ -27,7 +28,7 @@ _NESTED = ("struct<", "array<", "map<")
 
 
 def schema_of(options: Options) -> str:
-    """The schema of a read that names none, in Spark's words: only its Java side can parse a type."""
+    """The schema of a read that names none, as DDL: only Spark's Java side can parse a type."""
     format_ = options.format or ("json" if options.body_schema else "binary")
     body = {"binary": "BINARY", "text": "STRING", "json": "STRING"}[format_]
     if options.body_schema:
@@ -43,7 +44,7 @@ def schema_of(options: Options) -> str:
 
 
 class Columns:
-    """From the columns of the wire to those that were asked for, in their order. It can be pickled."""
+    """From the columns of the API to those that were asked for, in their order. It can be pickled."""
 
     def __init__(self, options: Options, schema: spark.StructType) -> None:
         """Raises InvalidOption for columns that a read does not have."""
@@ -89,11 +90,11 @@ def _check(field: spark.StructField) -> None:
         if kind.simpleString() != field.dataType.simpleString():
             raise InvalidOption(f"the column {name} is {kind.simpleString()}, not {field.dataType.simpleString()}")
     if name in _SOMETIMES_NULL and not field.nullable:
-        raise InvalidOption(f"the column {name} may be null: leave NOT NULL away")
+        raise InvalidOption(f"the column {name} may be null: leave out NOT NULL")
 
 
 def _as(values: Any, kind: pa.DataType) -> pa.Array:
     if pa.types.is_map(kind) and pa.types.is_map(values.type) and values.type != kind:
-        # Two map types may differ in nothing but how they call their parts.
+        # Two map types may differ only in what they call their parts.
         return pa.MapArray.from_arrays(values.offsets, values.keys, values.items, kind)
     return values if values.type == kind else values.cast(kind)

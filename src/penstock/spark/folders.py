@@ -1,13 +1,16 @@
-"""Folders and files wherever Spark reads and writes: through Hadoop's FileSystem, so that any scheme will do.
+"""Folders and files wherever Spark reads and writes: through Hadoop's FileSystem, so that every scheme works.
 
-A Spark Connect session has no way to Hadoop's classes. There, folders are looked at through Spark's own file
-reader, and one that should go is left behind empty, which reads the same. Nothing here knows what is in a file.
+A Spark Connect session cannot call Hadoop's classes. There, folders are listed by Spark's own file reader, and a folder
+to be removed is emptied, which reads the same. Nothing here knows what is in a file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,9 +30,6 @@ def is_connect(spark: SparkSession) -> bool:
 def files(spark: SparkSession, *paths: str) -> list[File]:
     """Every file that Spark would read below the paths, which may hold wildcards; sorted. Names that start with `_` or
     `.` are none of them. Raises FileNotFoundError."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as F  # noqa: N812
-
     listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
         loaded = listed.load(list(paths))
@@ -62,10 +62,10 @@ def exists(spark: SparkSession, folder: str) -> bool:
 
 
 def remove(spark: SparkSession, folder: str) -> None:
-    """Takes the folder with all that is in it away. One that is not there is fine."""
+    """With all that is in it. A folder that does not exist is fine."""
     if is_connect(spark):
         if exists(spark, folder):
-            # By a column: otherwise Spark would leave a file with the columns of nothing behind.
+            # By a column: otherwise Spark would leave a file behind that has columns and no rows.
             empty = spark.range(0).selectExpr("id", "id AS nothing").write.mode("overwrite")
             empty.option("partitionOverwriteMode", "static").partitionBy("nothing").parquet(folder)
         return
@@ -74,7 +74,7 @@ def remove(spark: SparkSession, folder: str) -> None:
 
 
 def move(spark: SparkSession, folder: str, to: str) -> None:
-    """In one step, where the file system can. Where `to` exists the folder ends up inside it, as Hadoop has it."""
+    """In one step, where the file system can. If `to` exists the folder ends up inside it, as Hadoop does it."""
     system, path = _hadoop(spark, folder)
     if not system.rename(path, _hadoop(spark, to)[1]):
         raise OSError(f"{folder} could not be renamed to {to}")
@@ -92,7 +92,7 @@ def _names_by_reader(spark: SparkSession, folder: str) -> list[str]:
         found = files(spark, folder)
     except FileNotFoundError:
         return []
-    # What the reader names is the whole address, `file:/lake/…` for `/lake/…`: the folder's own name ends it.
+    # The reader gives the whole address, `file:/lake/…` for `/lake/…`, which the folder's own name ends.
     last = f"/{folder.rstrip('/').rsplit('/', 1)[-1]}/"
     below = (file.path.rpartition(last)[2] for file in found if last in file.path)
     return sorted({rest.partition("/")[0] for rest in below if "/" in rest})

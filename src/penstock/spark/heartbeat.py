@@ -1,4 +1,4 @@
-"""Keeps a shipment from being lost while somebody works on it: a thread that sends heartbeats."""
+"""Keeps a shipment from being lost while it is worked on: a thread that sends heartbeats."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LONGEST_PAUSE_S = 300.0
 
 
 class Heartbeat:
-    """Several beats fit into the time that the shipment is held, so one that fails does no harm. It says nothing of a
-    shipment that has ended: whoever reads or settles it is told."""
+    """Several beats fit into the time that the shipment is held, so one that fails does no harm. It does not report a
+    shipment that has ended: reading or settling it does."""
 
     def __init__(self, wire: Wire, queue: str, consumer: str, number: int, hold_ms: int) -> None:
         self._wire = wire

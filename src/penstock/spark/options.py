@@ -1,6 +1,6 @@
 """The options of the data source `penstock`, read and checked in one place.
 
-Option names are matched without regard to case. The API key never shows: not in a representation, not in an error.
+Option names are matched without regard to case. The API key never shows, neither in a representation nor in an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from penstock import limits
-from penstock.errors import PenstockError
+from penstock.spark.errors import InvalidOption
 from penstock.spark.wire import Wire
 
 FORMATS = ("binary", "text", "json")
@@ -22,14 +22,10 @@ NAMES = (
 )  # fmt: skip
 _KNOWN = {name.lower(): name for name in NAMES}
 # What Spark itself puts among a source's options.
-_SPARKS = {"path", "paths", "checkpointlocation", "queryname", "outputmode", "__paths__", "mergeschema"}
-_LIKENESS = 0.75
+_OF_SPARK = {"path", "paths", "checkpointlocation", "queryname", "outputmode", "__paths__", "mergeschema"}
+_SIMILARITY = 0.75
 
 T = TypeVar("T")
-
-
-class InvalidOption(PenstockError):
-    """An option of the data source is missing or makes no sense."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class Options:
 
     def named_consumer(self) -> str:
         if self.consumer is None:
-            raise InvalidOption("the option consumer is missing: a stream takes messages in some consumer's name")
+            raise InvalidOption("the option consumer is missing: a stream claims messages for a consumer")
         return self.consumer
 
 
@@ -92,10 +88,10 @@ def read_options(given: Mapping[str, str], environ: Mapping[str, str] = os.envir
 
 def _refuse_misspelled(options: Mapping[str, str]) -> None:
     """Spark adds options of its own, so an unknown one is refused only if it looks like one of ours."""
-    for name in options.keys() - _KNOWN.keys() - _SPARKS:
+    for name in options.keys() - _KNOWN.keys() - _OF_SPARK:
         if "." in name:
             continue
-        close = get_close_matches(name.replace("_", "").replace("-", ""), _KNOWN, 1, _LIKENESS)
+        close = get_close_matches(name.replace("_", "").replace("-", ""), _KNOWN, 1, _SIMILARITY)
         if close:
             raise InvalidOption(f"there is no option {name!r}; is {_KNOWN[close[0]]} meant?")
 

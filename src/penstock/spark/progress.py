@@ -1,5 +1,4 @@
-"""How far a job is, told to whoever runs it: a bar on a terminal, lines in a log, or nothing. Never on standard
-output."""
+"""How far a job is: a bar on a terminal, lines in a log, or nothing. Never on standard output."""
 
 from __future__ import annotations
 
@@ -99,7 +98,7 @@ class Bar:
 
 
 def fitting(stream: TextIO | None = None) -> Progress:
-    """A bar where somebody sees it, else lines."""
+    """A bar on a terminal, else lines."""
     stream = stream or sys.stderr
     return Bar(stream) if stream is not None and stream.isatty() else Lines(stream)
 

@@ -1,6 +1,6 @@
 """Opens a Spark session: quiet, in UTC, with a Java that was found for it and the source `penstock` registered.
 
-It leaves nothing in the working directory, and touches no session that somebody else has opened.
+It leaves nothing in the working directory, and never changes a session that is open already.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError
-from penstock.extras import how_to_get
+from penstock.spark.errors import SparkMissing
 from penstock.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -30,16 +29,11 @@ _GIB = 2**30
 _EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Spark's own choice is a type that other readers of Parquet have given up, and that is slower to read.
+    # Spark's default is a type that other readers of Parquet have deprecated, and that is slower to read.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Spark would show the API key among a source's options.
     "spark.sql.redaction.options.regex": "(?i)url|key|secret|password|token",
 }
-
-
-class SparkMissing(PenstockError):
-    def __init__(self) -> None:
-        super().__init__(f"this needs Spark: {how_to_get('spark')}")
 
 
 def open_session(
@@ -48,8 +42,8 @@ def open_session(
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session on `master`, or one of the Spark Connect server at `remote` (`sc://host:15002`). `settings` win over
-    ours.
+    """A session on `master`, or one of the Spark Connect server at `remote` (`sc://host:15002`). `settings` take
+    precedence over the defaults.
 
     Where this process already has a session, that one is returned, with the settings that a running session can take.
     """
@@ -62,13 +56,13 @@ def open_session(
     if remote is not None and master is not None:
         raise ValueError("either a master or a remote, not both")
     if remote is not None:
-        builder = SparkSession.builder.remote(remote)  # its name is the server's affair
-        with _without_talk_of_pandas():
+        builder = SparkSession.builder.remote(remote)  # the server names it
+        with _without_pandas_warning():
             session: SparkSession = _configured(builder, {**_EVERYWHERE, **(settings or {})}).getOrCreate()
     else:
         ours = _EVERYWHERE | _for_a_driver(master or DEFAULT_MASTER) | dict(settings or {})
         builder = _configured(SparkSession.builder.appName(app_name).master(master or DEFAULT_MASTER), ours)
-        with _surroundings():
+        with _environment():
             session = builder.getOrCreate()
     register(session)
     return session
@@ -110,7 +104,7 @@ def _driver_memory() -> str:
 
 
 @contextmanager
-def _without_talk_of_pandas() -> Iterator[None]:
+def _without_pandas_warning() -> Iterator[None]:
     """PySpark loads pandas only to see which version there is. Nothing here uses it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -118,14 +112,14 @@ def _without_talk_of_pandas() -> Iterator[None]:
 
 
 @contextmanager
-def _surroundings() -> Iterator[None]:
+def _environment() -> Iterator[None]:
     """What the Java process inherits at its start. The Python ones stay: later workers are started by them."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     before = os.environ.get("JAVA_HOME")
     if not _is_running():
         os.environ["JAVA_HOME"] = str(find_java().launcher())
     try:
-        with _without_talk_of_pandas():
+        with _without_pandas_warning():
             yield
     finally:
         if before is None:

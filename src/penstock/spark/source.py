@@ -1,6 +1,6 @@
-"""The data source `penstock`: what Spark is told when somebody reads from or writes to that format.
+"""The data source `penstock`: what Spark calls to read from and write to that format.
 
-Making one has no side effects; Spark does so in several processes.
+Creating one has no side effects; Spark does so in several processes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 from pyspark.sql.types import StructType
 
 from penstock.spark.columns import schema_of
-from penstock.spark.options import InvalidOption, Options, read_options
-from penstock.spark.reading import PeekReader, ShipmentReader
-from penstock.spark.streaming import StreamReader
-from penstock.spark.writing import BatchWriter, StreamWriter
+from penstock.spark.errors import InvalidOption
+from penstock.spark.options import Options, read_options
+from penstock.spark.reader import PeekReader, ShipmentReader
+from penstock.spark.stream import StreamReader
+from penstock.spark.writer import BatchWriter, StreamWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,9 +60,9 @@ def _refuse_overwrite(overwrite: bool) -> None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `penstock` known to a session, classic or of Spark Connect. Once more does no harm."""
+    """Make the format `penstock` known to a session, classic or of Spark Connect. Doing it again does no harm."""
     register_source(spark, PenstockSource)
-    _hide_the_key(spark)
+    _redact_key(spark)
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
@@ -76,7 +77,7 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
 @contextmanager
 def _active(spark: Any) -> Iterator[None]:
     """Spark looks for a namesake in the active session, whichever session a source is to be registered with."""
-    if not hasattr(spark, "_jsparkSession"):  # of Spark Connect, where every session is alone
+    if not hasattr(spark, "_jsparkSession"):  # of Spark Connect, where sessions do not share
         yield
         return
     sessions = type(spark)._get_j_spark_session_class(spark._jvm)
@@ -89,7 +90,7 @@ def _active(spark: Any) -> Iterator[None]:
             sessions.setActiveSession(before.get())
 
 
-def _hide_the_key(spark: Any) -> None:
+def _redact_key(spark: Any) -> None:
     """Spark shows a source's options in its plans, except those whose name matches this setting."""
     if spark.conf.get(_REDACTED, _REDACTION) == _REDACTION:
         spark.conf.set(_REDACTED, f"{_REDACTION}|key|secret|password|token")

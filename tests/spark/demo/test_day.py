@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client import Client, Unreachable
-from penstock.spark.demo import run
+from penstock.spark.demo import demo
 from penstock.spark.demo.server import PrivateServer
 from penstock.spark.demo.workers import EMAILS, ORDERS, PAYMENTS, Workers, create_queues
-from penstock.spark.jobs.running import JobFailed
+from penstock.spark.jobs import JobFailed, Run
 from penstock.spark.progress import Quiet
 from tests.servers import ThreadServer
 
@@ -32,7 +32,7 @@ class Said(Quiet):
 def test_a_day_ends_with_a_report_and_an_audit_that_adds_up(spark: SparkSession, tmp_path: Path) -> None:
     said = Said()
     folder = tmp_path / "demo"
-    summary = run(spark, folder=str(folder), messages=120, seed=3, progress=said)
+    summary = demo(str(folder), messages=120, seed=3, run=Run(spark, progress=said))
     assert summary.problems == []
     assert summary.dead_letters >= 3, "a broken order in every part of the day"
     assert summary.twins > 0
@@ -49,7 +49,7 @@ def test_a_day_ends_with_a_report_and_an_audit_that_adds_up(spark: SparkSession,
 def test_a_folder_with_something_in_it_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(JobFailed, match="not empty"):
-        run(spark, folder=str(tmp_path))
+        demo(str(tmp_path), run=Run(spark))
     assert [it.name for it in tmp_path.iterdir()] == ["mine"]
 
 

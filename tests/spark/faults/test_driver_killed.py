@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.jobs.drain import drain
+from penstock.spark.jobs import Run, Server, drain
 from tests.servers import ThreadServer
 from tests.spark.faults import truth, work
 from tests.spark.faults.gate import Gate
@@ -37,7 +37,7 @@ def test_drain(
     sent = truth.send(server.url, _MESSAGES)
     held = gate.hold(point, answered=answered)
     lake = tmp_path / "lake"
-    driver = start("drain", queue="q", lake=str(lake), url=gate.url, limit=1000, partitions=2)
+    driver = start("drain", lake=str(lake), url=gate.url, limit=1000, partitions=2)
     held.wait(driver)
     kill(driver.java())
     held.cut()
@@ -46,7 +46,7 @@ def test_drain(
     assert seen - sent == truth.Messages()
     assert seen.total() in (0, 1000, 2000), "no reader ever sees part of a shipment"
 
-    drain(spark, "q", str(lake), url=server.url, limit=1000, partitions=2)
+    drain(Server(server.url), "q", str(lake), limit=1000, run=Run(spark, partitions=2))
 
     truth.check_drained(spark, server.url, sent, lake)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.jobs.drain import drain
+from penstock.spark.jobs import Body, Run, Server, drain
 from tests.servers import ThreadServer
 from tests.spark.faults import truth
 from tests.talk import Talk
@@ -42,7 +42,7 @@ def test_poison(spark: Any, server: ThreadServer, tmp_path: Path) -> None:
     sent = truth.in_queue(server.url)
     lake = tmp_path / "lake"
 
-    summary = drain(spark, "q", str(lake), url=server.url, format="json", schema="n INT, s STRING")
+    summary = drain(Server(server.url), "q", str(lake), body=Body("json", "n INT, s STRING"), run=Run(spark))
 
     assert summary.messages == sent.total() == 200 + len(_POISON)
     assert summary.bad_records == len(_POISON)

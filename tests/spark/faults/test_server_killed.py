@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.jobs.drain import drain
-from penstock.spark.jobs.load import load
+from penstock.spark.jobs import Run, Server, drain, load
 from tests.spark.faults import truth
 from tests.spark.faults.gate import Gate
 
@@ -36,8 +35,8 @@ def test_drain(point: str, answered: bool, spark: Any, restart: Any, tmp_path: P
     held = gate.hold(point, answered=answered)
     with ThreadPoolExecutor(1) as pool:
         try:
-            options = {"url": gate.url, "limit": 1000, "partitions": 2}
-            job = pool.submit(drain, spark, "q", str(tmp_path / "lake"), **options)
+            run = Run(spark, partitions=2)
+            job = pool.submit(drain, Server(gate.url), "q", str(tmp_path / "lake"), limit=1000, run=run)
             held.wait(job)
             server.kill()
             held.cut()
@@ -60,7 +59,7 @@ def test_load(answered: bool, spark: Any, restart: Any, tmp_path: Path) -> None:
     held = gate.hold("POST /v1/queues/q/messages", answered=answered, skip=1)
     with ThreadPoolExecutor(1) as pool:
         try:
-            job = pool.submit(load, spark, [str(source)], "q", url=gate.url)
+            job = pool.submit(load, Server(gate.url), [str(source)], "q", run=Run(spark))
             held.wait(job)
             server.kill()
             held.cut()

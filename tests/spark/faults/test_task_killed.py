@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.jobs.drain import drain
-from penstock.spark.jobs.load import load
+from penstock.spark.jobs import Run, Server, drain, load
 from tests.servers import ThreadServer
 from tests.spark.faults import truth, work
 from tests.spark.faults.gate import Gate
@@ -26,7 +25,8 @@ def test_reading(spark: Any, server: ThreadServer, gate: Gate, tmp_path: Path) -
     sent = truth.send(server.url, 2000)
     held = gate.hold("GET .*/shipments/drain/1/messages.start=[1-9]", answered=True)
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(drain, spark, "q", str(tmp_path / "lake"), url=gate.url, limit=2000, partitions=2)
+        run = Run(spark, partitions=2)
+        job = pool.submit(drain, Server(gate.url), "q", str(tmp_path / "lake"), limit=2000, run=run)
         held.wait(job)
         _kill_worker(held.pid())
         held.cut()
@@ -54,13 +54,13 @@ def test_loading(spark: Any, server: ThreadServer, gate: Gate, tmp_path: Path) -
     source.write_text("".join(f"line {number}\n" for number in range(_ROWS)))
     held = gate.hold("POST /v1/queues/q/messages", answered=True, skip=1)
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(load, spark, [str(source)], "q", url=gate.url)
+        job = pool.submit(load, Server(gate.url), [str(source)], "q", run=Run(spark))
         held.wait(job)
         _kill_worker(held.pid())
         held.cut()
         assert job.result().messages == _ROWS
     _check_sent(spark, server.url, "line ")
-    assert load(spark, [str(source)], "q", url=server.url).repeated == _ROWS
+    assert load(Server(server.url), [str(source)], "q", run=Run(spark)).repeated == _ROWS
     _check_sent(spark, server.url, "line ")
 
 

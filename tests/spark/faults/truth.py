@@ -81,8 +81,8 @@ def check_drained(spark: Any, url: str, sent: Messages, lake: Path) -> None:
 
 
 def check_audit(spark: Any, url: str, lake: Path | None = None) -> None:
-    from penstock.spark.jobs.audit import audit
+    from penstock.spark.jobs import Run, Server, audit
 
-    summary = audit(spark, None if lake is None else str(lake), url=url)
+    summary = audit(Server(url), None if lake is None else str(lake), run=Run(spark))
     assert summary.findings == []
     assert lake is None or summary.messages == in_lake(lake).total()

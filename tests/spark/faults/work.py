@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ _HERE = Path(__file__).parents[3]
 
 
 def start(place: Path, name: str, what: str, environ: dict[str, str] | None = None, **options: object) -> Program:
-    """A process of its own that does `what`: a job, or one of the functions of this module."""
+    """A process of its own that does `what`: one of the functions of this module."""
     command = (sys.executable, "-m", "tests.spark.faults.work", what, json.dumps(options))
     return Program(place, name, *command, environ={"PYTHONPATH": str(_HERE), **(environ or {})})
 
@@ -50,18 +49,25 @@ def read(spark: Any, url: str) -> None:
 
 def others(spark: Any, url: str, folder: str) -> None:
     """The rest of the jobs, on JSON messages in the queue "q"; says what each came to."""
-    from penstock.spark.jobs import archive, audit, dedup, drain, replay, triage
+    from penstock.spark.jobs import Body, Run, Server, archive, audit, dedup, drain, replay, triage
     from penstock.spark.report.job import report
 
-    lake = f"{folder}/lake"
-    told: dict[str, object] = {"triaged": triage(spark, "q", url=url).messages}
-    drained = drain(spark, "q", lake, url=url, format="json", schema="n INT")
-    told |= {"drained": drained.messages, "bad": drained.bad_records, "archived": archive(spark, lake, url=url).rows}
-    told |= {"kept": dedup(spark, lake, f"{folder}/single").kept}
-    told |= {"replayed": replay(spark, "q", lake=lake, yes=True, url=url).sent}
-    report(spark, lake, f"{folder}/page.html")
-    told |= {"findings": audit(spark, lake, url=url).findings}
+    server, run, lake = Server(url), Run(spark), f"{folder}/lake"
+    told: dict[str, object] = {"triaged": triage(server, "q", run=run).messages}
+    drained = drain(server, "q", lake, body=Body("json", "n INT"), run=run)
+    told |= {"drained": drained.messages, "bad": drained.bad_records, "archived": archive(server, lake, run=run).rows}
+    told |= {"kept": dedup(lake, f"{folder}/single", run=run).kept}
+    told |= {"replayed": replay(server, "q", lake=lake, yes=True, run=run).sent}
+    report(lake, f"{folder}/page.html", run=run)
+    told |= {"findings": audit(server, lake, run=run).findings}
     sys.stdout.write(json.dumps(told))
+
+
+def drain(spark: Any, url: str, lake: str, limit: int, partitions: int) -> None:
+    """The queue "q" to the lake, in shipments of the limit."""
+    from penstock.spark.jobs import Run, Server, drain
+
+    drain(Server(url), "q", lake, limit=limit, run=Run(spark, partitions=partitions))
 
 
 def main() -> None:
@@ -72,11 +78,7 @@ def main() -> None:
     master = options.pop("master", None if remote else "local[2,4]")
     settings = {"spark.sql.shuffle.partitions": "2", **options.pop("settings", {})}
     spark = open_session("faults", master, remote, settings)
-    if what in ("stream", "write", "read", "others"):
-        globals()[what](spark, **options)
-    else:
-        job = importlib.import_module(f"penstock.spark.jobs.{what}")
-        sys.stdout.write(json.dumps(vars(getattr(job, what)(spark, **options))))
+    globals()[what](spark, **options)
     spark.stop()
 
 

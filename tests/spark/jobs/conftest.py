@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.client import Client, Draft
-from penstock.spark.jobs import archive, audit, dedup, drain, load, replay, triage
+from penstock.spark.jobs import Body, Run, Server, archive, audit, dedup, drain, load, replay, triage
 from penstock.spark.lake import Lake
-from penstock.spark.wire import Wire
 from tests.servers import ThreadServer
 
 
@@ -20,13 +19,13 @@ class Plant:
 
     def __init__(self, spark: Any, server: ThreadServer, folder: Path) -> None:
         self.spark = spark
-        self.url = server.url
+        self.server = Server(server.url, patience_s=20)
         self.clock = server.clock
         self.folder = folder
         self.root = str(folder / "lake")
         self.lake = Lake(spark, self.root)
         self.client = Client(server.url)
-        self.wire = Wire(server.url, patience_s=20)
+        self.wire = self.server.wire()
 
     def close(self) -> None:
         self.client.close()
@@ -43,25 +42,36 @@ class Plant:
         return sorted(row[0] if len(row) == 1 else tuple(row) for row in rows)
 
     def load(self, *sources: object, queue: str = "q", **options: Any) -> Any:
-        return load(self.spark, [str(source) for source in sources], queue, url=self.url, **options)
+        run = self._run(options)
+        return load(self.server, [str(source) for source in sources], queue, run=run, **options)
 
     def drain(self, queue: str = "q", **options: Any) -> Any:
-        return drain(self.spark, queue, options.pop("lake", self.root), url=self.url, **options)
+        run, lake = self._run(options), options.pop("lake", self.root)
+        body = Body(options.pop("format", "binary"), options.pop("schema", None))
+        return drain(self.server, queue, lake, body=body, run=run, **options)
 
     def archive(self, **options: Any) -> Any:
-        return archive(self.spark, self.root, url=self.url, **options)
+        run = self._run(options)
+        return archive(self.server, self.root, run=run, **options)
 
     def triage(self, queue: str = "q", **options: Any) -> Any:
-        return triage(self.spark, queue, url=self.url, **options)
+        run = self._run(options)
+        return triage(self.server, queue, run=run, **options)
 
     def replay(self, to: str = "other", **options: Any) -> Any:
-        return replay(self.spark, to, url=self.url, **options)
+        run = self._run(options)
+        return replay(self.server, to, run=run, **options)
 
     def audit(self, **options: Any) -> Any:
-        return audit(self.spark, options.pop("lake", self.root), url=self.url, **options)
+        run = self._run(options)
+        return audit(self.server, options.pop("lake", self.root), run=run)
 
     def dedup(self, **options: Any) -> Any:
-        return dedup(self.spark, self.root, str(self.folder / "single"), **options)
+        run = self._run(options)
+        return dedup(self.root, str(self.folder / "single"), run=run, **options)
+
+    def _run(self, options: dict[str, Any]) -> Run:
+        return Run(self.spark, dry_run=options.pop("dry_run", False))
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from penstock.spark.jobs.ledger import read_export
 from penstock.spark.lake import Place
 
 
@@ -45,11 +46,9 @@ def test_an_export_that_was_claimed_and_left(plant) -> None:
 
 
 def test_an_export_that_was_written_but_not_settled(plant) -> None:
-    from penstock.spark.jobs.ledger import read_export
-
     finish(plant, "a", "b")
     export = plant.wire.claim_export("archive", 1, 10)
-    read_export(plant.spark, plant.url, None, export, 2).write.parquet(plant.lake.folder(Place("archive", 1)))
+    read_export(plant.spark, plant.server, export, 2).write.parquet(plant.lake.folder(Place("archive", 1)))
     assert plant.archive().rows == 2
     assert plant.lake.read_ledger("number").count() == 2
 

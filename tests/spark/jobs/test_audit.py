@@ -7,6 +7,7 @@ import pytest
 
 from penstock.spark import folders
 from penstock.spark.lake import Place
+from tests.spark.jobs.test_drain import write
 
 HOUR_MS = 3_600_000
 
@@ -55,8 +56,6 @@ def test_a_message_in_two_consumers_folders(busy) -> None:
 
 
 def test_a_folder_of_a_released_shipment(busy) -> None:
-    from tests.spark.jobs.test_drain import write
-
     write(busy, busy.wire.shipment("q", "drain", 3))
     assert busy.audit().findings == []
     busy.wire.release_shipment("q", "drain", 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.spark import folders
-from penstock.spark.jobs import JobFailed
+from penstock.spark.jobs import JobFailed, Run, dedup
 
 
 def single(plant) -> list[bytes]:
@@ -40,10 +40,8 @@ def test_by_attribute_and_by_json(plant) -> None:
 
 
 def test_what_it_refuses(plant) -> None:
-    from penstock.spark.jobs import dedup
-
-    with pytest.raises(JobFailed, match="is no key"):
+    with pytest.raises(JobFailed, match="is not a key"):
         plant.dedup(by="colour")
     for to in (plant.root, f"{plant.root}/messages/x", f"{plant.root}/ledger/"):
         with pytest.raises(JobFailed, match="never changes"):
-            dedup(plant.spark, plant.root, to)
+            dedup(plant.root, to, run=Run(plant.spark))

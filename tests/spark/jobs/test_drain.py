@@ -6,6 +6,7 @@ import pytest
 
 from penstock.spark import folders
 from penstock.spark.jobs import JobFailed
+from penstock.spark.jobs.drain import kept
 from penstock.spark.lake import Place
 
 HOUR_MS = 3_600_000
@@ -118,7 +119,7 @@ def test_a_queue_that_was_made_anew_overwrites_nothing(plant) -> None:
     plant.client.delete_queue("q")
     plant.client.create_queue("q")
     plant.send("q", "new")
-    with pytest.raises(JobFailed, match="made anew"):
+    with pytest.raises(JobFailed, match="was recreated"):
         plant.drain()
     assert plant.drained() == [b"old"]
     plant.wire.release_shipment("q", "drain", 1)
@@ -166,9 +167,6 @@ def test_text(plant) -> None:
 
 def write(plant, shipment, limit: int | None = None) -> None:
     """What a drain that is then killed has done."""
-    from penstock.spark.jobs.drain import kept
-    from penstock.spark.jobs.queues import source
-
-    frame = source(plant.spark, plant.url, None, "q", consumer="drain", shipment=shipment.number)
+    frame = plant.server.read(plant.spark, "q", consumer="drain", shipment=shipment.number)
     frame = kept(frame if limit is None else frame.limit(limit), shipment.claimed_at)
     frame.write.parquet(plant.lake.folder(Place("drain", shipment.number, "q")))

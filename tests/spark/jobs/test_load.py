@@ -11,8 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark import folders
 from penstock.spark.folders import File
-from penstock.spark.jobs import JobFailed
-from penstock.spark.jobs.load import Shape, format_of, key_of
+from penstock.spark.jobs import JobFailed, Shape
+from penstock.spark.jobs.load import format_of
+from penstock.spark.jobs.sends import key_of
 
 
 @pytest.fixture

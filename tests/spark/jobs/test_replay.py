@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from penstock.spark.jobs import JobFailed
-from penstock.spark.jobs.replaying import consumer_for
+from penstock.spark.jobs.replay import consumer_for, send_shipment
 
 HOUR_MS = 3_600_000
 
@@ -29,13 +30,9 @@ def test_a_whole_queue(plant) -> None:
 
 
 def test_a_whole_queue_that_was_sent_but_not_settled(plant) -> None:
-    from penstock.spark.jobs.replay import ReplaySummary
-    from penstock.spark.jobs.replaying import Replaying
-    from penstock.spark.progress import Quiet
-
     plant.send("q", "a", "b")
     shipment = plant.wire.claim_shipment("q", consumer_for("other"), 1, 10, HOUR_MS)
-    Replaying(plant.spark, plant.wire, ReplaySummary("q", "other"), Quiet(), None).send_shipment(shipment)
+    send_shipment(plant.spark, plant.server, shipment, "other")
     assert plant.bodies("other") == [b"a", b"b"]
     summary = plant.replay(queue="q", yes=True)
     assert (summary.sent, summary.repeated) == (0, 2)
@@ -60,8 +57,6 @@ def test_what_matches_of_a_queue(plant) -> None:
 def test_what_matches_was_sent_but_not_acked(plant) -> None:
     plant.send("q", "a", "b")
     [message] = [it for it in plant.client.peek("q").messages if it.body == b"a"]
-    import pyarrow as pa
-
     batch = pa.RecordBatch.from_pydict(
         {
             "body": pa.array([b"a"], pa.binary()),

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.spark.report import figures
 from penstock.spark.report.axis import HOUR_MS, make_axis
-from penstock.spark.report.tables import Story, stories
+from penstock.spark.report.tables import Series, series_of
 from tests.spark.report.conftest import EIGHT, HOUR, MINUTE, Row, row
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 Ledger = Callable[[Sequence[Row]], "DataFrame"]
 
 
-def told(frame: DataFrame, hours: int, names: Sequence[str] | None = None) -> dict[str | None, Story]:
+def told(frame: DataFrame, hours: int, names: Sequence[str] | None = None) -> dict[str | None, Series]:
     axis = make_axis(EIGHT, EIGHT + hours * HOUR - 1, HOUR_MS)
     found = figures.figures(figures.histogram(frame, axis), names).collect()
-    return stories((it.asDict() for it in found), axis.count)
+    return series_of((it.asDict() for it in found), axis.count)
 
 
 def test_what_is_sent_and_what_finishes_is_counted_in_its_hour(ledger: Ledger) -> None:

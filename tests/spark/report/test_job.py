@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client import Client
-from penstock.spark.jobs.running import JobFailed
+from penstock.spark.jobs import JobFailed, Run, Server
 from penstock.spark.report.job import report
 from penstock.spark.report.publish import write_by_hadoop
-from penstock.spark.wire import Wire
 from tests.servers import ThreadServer
 from tests.spark.report.conftest import EIGHT, HOUR, row
 
@@ -34,7 +33,7 @@ def day() -> list[tuple[object, ...]]:
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; tests/prepare.sh installs it")
 def test_a_browser_shows_the_plots(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    report(spark, archived(day()), str(page))
+    report(archived(day()), str(page), run=Run(spark))
     assert CHROMIUM is not None
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     flags += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
@@ -50,7 +49,7 @@ def test_the_summary_says_what_was_read_and_where_the_page_is(
     spark: SparkSession, archived: Archived, tmp_path: Path
 ) -> None:
     to = tmp_path / "new" / "report.html"
-    summary = report(spark, archived(day()), str(to))
+    summary = report(archived(day()), str(to), run=Run(spark))
     assert (summary.rows, summary.queues, summary.consumer, summary.problems) == (50, 3, "archive", [])
     assert summary.bytes == to.stat().st_size
     assert str(to) in summary.lines()[0]
@@ -61,7 +60,7 @@ def test_again_it_writes_the_page_anew_and_leaves_nothing_else(
 ) -> None:
     to = tmp_path / "report.html"
     to.write_text("old")
-    report(spark, archived([row(1)]), to.as_uri())
+    report(archived([row(1)]), to.as_uri(), run=Run(spark))
     assert to.read_text().startswith("<!doctype html>")
     assert [it.name for it in tmp_path.iterdir()] == ["report.html"]
 
@@ -76,13 +75,13 @@ def test_a_page_by_hadoop_replaces_the_old_one(spark: SparkSession, tmp_path: Pa
 
 def test_a_dry_run_writes_nothing(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
     to = tmp_path / "report.html"
-    assert "would report" in report(spark, archived([row(1)]), str(to), dry_run=True).lines()[0]
+    assert "would report" in report(archived([row(1)]), str(to), run=Run(spark, dry_run=True)).lines()[0]
     assert not to.exists()
 
 
 def test_a_lake_without_a_ledger_gives_a_page_that_says_so(spark: SparkSession, tmp_path: Path) -> None:
     to = tmp_path / "report.html"
-    summary = report(spark, str(tmp_path / "lake"), str(to))
+    summary = report(str(tmp_path / "lake"), str(to), run=Run(spark))
     assert summary.rows == 0
     assert "Nothing yet" in to.read_text()
 
@@ -90,7 +89,7 @@ def test_a_lake_without_a_ledger_gives_a_page_that_says_so(spark: SparkSession, 
 def test_one_queue_and_a_part_of_the_time(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
     to = tmp_path / "report.html"
     since, until = (datetime.fromtimestamp((EIGHT + hours * HOUR) / 1000, UTC) for hours in (3, 6))
-    summary = report(spark, archived(day()), str(to), since=since, until=until, queue="q1")
+    summary = report(archived(day()), str(to), since=since, until=until, queue="q1", run=Run(spark))
     assert summary.rows == 2
     assert "Only since 2026-10-09 11:00:00 and until 2026-10-09 14:00:00 UTC" in to.read_text()
     assert ">q1</h2>" in to.read_text()
@@ -100,25 +99,25 @@ def test_one_queue_and_a_part_of_the_time(spark: SparkSession, archived: Archive
 def test_the_same_ledger_archived_twice_counts_once(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
     to = str(tmp_path / "report.html")
     lake = archived([row(1), row(2)], "archive", "other")
-    assert report(spark, lake, to).rows == 2
-    assert report(spark, lake, to, consumer="other").consumer == "other"
+    assert report(lake, to, run=Run(spark)).rows == 2
+    assert report(lake, to, consumer="other", run=Run(spark)).consumer == "other"
     with pytest.raises(JobFailed, match="choose one of left, right"):
-        report(spark, archived([row(1)], "left", "right"), to)
+        report(archived([row(1)], "left", "right"), to, run=Run(spark))
 
 
 def test_a_time_that_ends_before_it_begins_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     when = datetime(2026, 10, 9, tzinfo=UTC)
     with pytest.raises(JobFailed, match="earlier"):
-        report(spark, str(tmp_path), str(tmp_path / "r.html"), since=when, until=when)
+        report(str(tmp_path), str(tmp_path / "r.html"), since=when, until=when, run=Run(spark))
 
 
 def test_it_tells_what_the_queues_hold_now(
     spark: SparkSession, archived: Archived, server: ThreadServer, tmp_path: Path
 ) -> None:
     to = tmp_path / "report.html"
-    with Client(server.url) as client, Wire(server.url, patience_s=20) as wire:
+    with Client(server.url) as client:
         client.create_queue("q0")
         client.send_many("q0", ["1", "2"])
-        report(spark, archived(day()), str(to), wire=wire)
+        report(archived(day()), str(to), server=Server(server.url, patience_s=20), run=Run(spark))
     cells = re.findall(r"<tr><td class=\"name\"><a href=\"#queue-\d\">(q\d)</a>.*?>([^<>]+)</td></tr>", to.read_text())
     assert dict(cells) == {"q0": "2", "q1": "–", "q2": "–"}

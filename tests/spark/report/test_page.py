@@ -9,11 +9,10 @@ import pytest
 
 from penstock.spark.report.axis import HOUR_MS, Axis
 from penstock.spark.report.figures import OTHERS
-from penstock.spark.report.lists import excerpt
-from penstock.spark.report.page import Facts, render
+from penstock.spark.report.page import Facts, excerpt, render, render_plot
 from penstock.spark.report.plots import Line, Plot, draw
 from penstock.spark.report.scales import count_scale
-from penstock.spark.report.tables import Entry, Figure, Story
+from penstock.spark.report.tables import Entry, Figure, Series
 
 EIGHT = 1_791_532_800_000
 HOSTILE = "<script>alert('x')</script>&\"<img src=x onerror=alert(1)>"
@@ -23,16 +22,16 @@ def figure(count: int = 1) -> Figure:
     return Figure(count, count, {"processed": count, "dead-lettered": 1}, 1, (1, 20, 300), (4, 50, 600), count)
 
 
-def story(queue: str | None, stretches: int = 3) -> Story:
-    return Story(queue, figure(), [figure(number) for number in range(stretches)])
+def series(queue: str | None, stretches: int = 3) -> Series:
+    return Series(queue, figure(), [figure(number) for number in range(stretches)])
 
 
 def facts(*queues: str, stretches: int = 3) -> Facts:
     entry = Entry(HOSTILE, HOSTILE, EIGHT, EIGHT, EIGHT + 1, EIGHT + 2, 2, HOSTILE, 3, HOSTILE, HOSTILE.encode())
-    told = {name: story(name, stretches) for name in queues}
+    told = {name: series(name, stretches) for name in queues}
     axis = Axis(EIGHT, HOUR_MS, stretches)
     return Facts(
-        HOSTILE, "archive", EIGHT, axis, 10, len(queues), {None: story(None, stretches), **told}, [entry], [entry]
+        HOSTILE, "archive", EIGHT, axis, 10, len(queues), {None: series(None, stretches), **told}, [entry], [entry]
     )
 
 
@@ -127,19 +126,19 @@ def test_without_bodies_there_is_no_column_for_them() -> None:
 )
 def test_a_lonely_value_is_seen_and_a_gap_stays_a_gap(values: list[float | None], shapes: list[str]) -> None:
     plot = Plot("t", "u", [Line("x", "sent", values)], count_scale, str)
-    [svg] = plots(draw(plot, Axis(EIGHT, HOUR_MS, len(values))))
+    [svg] = plots(render_plot(draw(plot, Axis(EIGHT, HOUR_MS, len(values)))))
     marks = [it for it in svg if "sent" in (it.get("class") or "")]
     assert [it.tag for it in marks] == shapes
 
 
 def test_a_plot_without_values_says_so() -> None:
     plot = Plot("t", "u", [Line("x", "sent", [None, None])], count_scale, str)
-    assert "nothing to show" in draw(plot, Axis(EIGHT, HOUR_MS, 2))
+    assert "nothing to show" in render_plot(draw(plot, Axis(EIGHT, HOUR_MS, 2)))
 
 
 def test_columns_stand_on_each_other() -> None:
     lines = [Line("a", "failed", [1, 0]), Line("b", "expired", [3, 0])]
-    [svg] = plots(draw(Plot("t", "u", lines, count_scale, str, stacked=True), Axis(EIGHT, HOUR_MS, 2)))
+    [svg] = plots(render_plot(draw(Plot("t", "u", lines, count_scale, str, stacked=True), Axis(EIGHT, HOUR_MS, 2))))
     lower, upper = (it.get("d") or "" for it in svg if "column" in (it.get("class") or ""))
     foot, height = (float(it) for it in re.findall(r"M\S+ (\S+)v-([\d.]+)", lower)[0])
     assert float(re.findall(r"M\S+ (\S+?)v", upper)[0]) == pytest.approx(foot - height, abs=0.2)

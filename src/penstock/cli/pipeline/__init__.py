@@ -1,21 +1,10 @@
-"""`penstock pipeline`: the jobs that move messages in bulk, by Spark.
-
-Spark is imported when a job runs, and only then: `penstock --help` neither needs it nor waits for it.
-"""
+"""`penstock pipeline`: the jobs that move messages in bulk, by Spark."""
 
 from __future__ import annotations
 
 import click
 
-from penstock.cli.pipeline.archive import archive
-from penstock.cli.pipeline.audit import audit
-from penstock.cli.pipeline.dedup import dedup
-from penstock.cli.pipeline.demo import demo
-from penstock.cli.pipeline.drain import drain
-from penstock.cli.pipeline.load import load
-from penstock.cli.pipeline.replay import replay
-from penstock.cli.pipeline.report import report
-from penstock.cli.pipeline.triage import triage
+from penstock.cli.pipeline.commands import archive, audit, dedup, demo, drain, load, replay, report, triage
 
 __all__ = ["pipeline"]
 

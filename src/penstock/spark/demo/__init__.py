@@ -2,12 +2,12 @@
 
 orders      the orders, invented from a seed
 server      a private server for the time of the demo
-workers     whoever claims messages, and sometimes fails
+workers     the programs that claim messages, and sometimes fail
 day         all of it in order, with the pipeline's own jobs
 """
 
 from __future__ import annotations
 
-from penstock.spark.demo.day import DemoSummary, run
+from penstock.spark.demo.day import DemoSummary, demo
 
-__all__ = ["DemoSummary", "run"]
+__all__ = ["DemoSummary", "demo"]

@@ -1,28 +1,26 @@
 """The day in order: load the orders, let the workers work, then drain, archive, report and audit.
 
-Times are the server's own: the day is over in seconds, and the report shows those seconds. Nothing is taken away at
-the end but the server: store, lake and report stay where they are.
+Times are the server's own: the day is over in seconds, and the report shows those seconds. At the end only the server
+is gone: store, lake and report stay where they are.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 
 from penstock.client import Client
 from penstock.spark.demo.orders import order_lines
 from penstock.spark.demo.server import PrivateServer
 from penstock.spark.demo.workers import DEAD_LETTERS, EVENTS, ORDERS, Workers, create_queues
-from penstock.spark.jobs.running import JobFailed, session_of
+from penstock.spark.errors import JobFailed
+from penstock.spark.jobs import Body, Run, Server, Shape, Summary, archive, audit, drain, load
+from penstock.spark.jobs.run import timed
 from penstock.spark.progress import Lines, Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from penstock.spark.report.job import report
 
 MESSAGES = 5_000
 SEED = 1
@@ -31,7 +29,7 @@ _PARTS = {"morning": 0.25, "noon": 0.45, "evening": 0.3}
 
 
 @dataclass
-class DemoSummary:
+class DemoSummary(Summary):
     folder: str
     seed: int
     messages: int
@@ -73,30 +71,24 @@ class DemoSummary:
         ]
 
 
-def run(
-    spark: SparkSession | None = None,
-    *,
-    folder: str | None = None,
-    messages: int = MESSAGES,
-    seed: int = SEED,
-    progress: Progress | None = None,
-    master: str | None = None,
+def demo(
+    folder: str | None = None, *, messages: int = MESSAGES, seed: int = SEED, run: Run | None = None
 ) -> DemoSummary:
-    """Needs nothing but an empty or new folder, or makes one in the system's place for temporary files."""
+    """Needs nothing but an empty or new folder, or makes a temporary one. Without a `run` it tells its progress in
+    lines."""
     if messages < 1:
         raise JobFailed("a day needs at least one order")
-    started_at = time.monotonic()
+    run = run or Run(progress=Lines())
     place = _made(folder)
     summary = DemoSummary(str(place), seed, messages, str(place / "lake"), str(place / "report.html"))
-    progress = progress or Lines()
-    progress.say(f"everything is in {place}")
-    with PrivateServer(place) as server:
+    say = run.progress.say
+    say(f"everything is in {place}")
+    with timed(summary), PrivateServer(place) as server:
         summary.store = server.store
-        progress.say(f"a server of our own at {server.url}, its log in {server.log}")
-        progress.say("starting Spark, which takes a few seconds")
-        with session_of(spark, "demo", master) as session, Client(server.url) as client:
-            _Day(session, server.url, client, place, summary, progress).run()
-    summary.seconds = time.monotonic() - started_at
+        say(f"a server of our own at {server.url}, its log in {server.log}")
+        say("starting Spark, which takes a few seconds")
+        with run.session("demo") as session, Client(server.url) as client:
+            _Day(Server(server.url), Run(session), client, place, summary, run.progress).all()
     return summary
 
 
@@ -112,14 +104,16 @@ def _made(folder: str | None) -> Path:
 
 @dataclass
 class _Day:
-    spark: SparkSession
-    url: str
+    """`run` is that of the jobs, whose progress is not told."""
+
+    server: Server
+    run: Run
     client: Client
     folder: Path
     summary: DemoSummary
     progress: Progress
 
-    def run(self) -> None:
+    def all(self) -> None:
         create_queues(self.client)
         workers = Workers(self.client, self.summary.seed)
         for part, count in _shares(self.summary.messages).items():
@@ -135,32 +129,24 @@ class _Day:
         return count.total if count else 0
 
     def _load(self, part: str, count: int) -> None:
-        from penstock.spark.jobs.load import Shape, load
-
         file = self.folder / "orders" / f"{part}.txt"
         file.parent.mkdir(exist_ok=True)
         file.write_text("".join(f"{line}\n" for line in order_lines(count, self.summary.seed, part)), "utf-8")
         shape = Shape(format="text", content_type="application/json")
-        loaded = load(self.spark, [str(file)], ORDERS, url=self.url, shape=shape)
+        loaded = load(self.server, [str(file)], ORDERS, shape=shape, run=self.run)
         self.progress.say(f"{part}: loaded {loaded.stored:,} orders from {file}; the workers begin")
 
     def _pipeline(self) -> None:
-        from penstock.spark.jobs.archive import archive
-        from penstock.spark.jobs.audit import audit
-        from penstock.spark.jobs.drain import drain
-        from penstock.spark.report.job import report
-        from penstock.spark.wire import Wire
-
         summary, lake = self.summary, self.summary.lake
-        drained = drain(self.spark, EVENTS, lake, url=self.url, format="json", schema="order STRING, event STRING")
+        body = Body("json", "order STRING, event STRING")
+        drained = drain(self.server, EVENTS, lake, body=body, run=self.run)
         summary.drained = drained.messages
         self._say(drained.lines())
-        archived = archive(self.spark, lake, url=self.url)
+        archived = archive(self.server, lake, run=self.run)
         summary.archived = archived.rows
         self._say(archived.lines())
-        with Wire(self.url) as wire:
-            self._say(report(self.spark, lake, summary.report, wire=wire).lines())
-        audited = audit(self.spark, lake, url=self.url)
+        self._say(report(lake, summary.report, server=self.server, run=self.run).lines())
+        audited = audit(self.server, lake, run=self.run)
         summary.findings = [*drained.problems, *archived.problems, *audited.problems]
         self._say([*audited.lines(), *audited.problems])
 

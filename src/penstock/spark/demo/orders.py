@@ -1,5 +1,5 @@
-"""The orders of a day, invented: the same seed gives the same orders. Some come twice, a few are wrong, one or two no
-JSON at all."""
+"""The orders of a day, invented: the same seed gives the same orders. Some come twice, a few are wrong, one or two
+are not JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _ARTICLES = (
     ("tea, green", 7.9),
     ("tea, black", 6.5),
     ("strainer", 4.2),
-)  # One order in so many is sent twice by an impatient shop, and one in so many has a country that nobody ships to.
+)
+# One order in so many is sent twice by an impatient shop, and one in so many has a country without shipping.
 _TWICE = 40
 _NOWHERE = 90
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from penstock.spark.jobs.running import JobFailed
+from penstock.spark.errors import JobFailed
 
 _SERVES = re.compile(r"serves (http\S+) from")
 _STOP_S = 20.0

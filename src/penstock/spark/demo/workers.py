@@ -1,7 +1,7 @@
 """The shop's workers: they claim, they take their time, they fail now and then, and they send on what comes next.
 
-Whether one fails depends on the seed, the message and the delivery alone, and never on the clock: a day can be had
-again.
+Whether one fails depends on the seed, the message and the delivery alone, and never on the clock: a day can be
+repeated.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Workers:
         return chance.random() < _FAILS[queue]
 
     def _send_on(self, queue: str, handled: list[tuple[ClaimedMessage, Mapping[str, object]]]) -> None:
-        """An order becomes a payment, a payment an e-mail to the customer, and both an event for whoever counts."""
+        """An order becomes a payment, a payment an e-mail to the customer, and both an event to be counted."""
         if queue == ORDERS:
             self._send(PAYMENTS, [self._payment(order) for _, order in handled])
         elif queue == PAYMENTS:
@@ -122,7 +122,7 @@ def _draft(value: object, delay_ms: int | None = None) -> Draft:
 
 
 def _read(message: ClaimedMessage) -> Mapping[str, object] | None:
-    """None for what no worker can handle, however often it comes: no JSON, or an order to nowhere."""
+    """None for what no worker can handle, however often it comes: not JSON, or an order to nowhere."""
     try:
         value = json.loads(message.text)
     except ValueError:

@@ -5,21 +5,25 @@ It only reads. What does not add up is a finding; messages that come and go mean
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, session_of
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.spark.jobs.ledger import read_ledger
+from penstock.spark.jobs.run import Run, Server, Summary, timed
 from penstock.spark.lake import Lake
-from penstock.spark.progress import Progress, Quiet
-from penstock.spark.wire import Wire
+from penstock.spark.wire import Refused, Shipment, Wire
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+_SHOWN = 5
+_ROW = ("number", "queue", "id", "outcome", "finished_at")
 
 
 @dataclass
-class AuditSummary:
+class AuditSummary(Summary):
     lake: str | None
     dry_run: bool = False
     queues: int = 0
@@ -50,40 +54,159 @@ class AuditSummary:
         return [*lines, f"{found} ({self.seconds:.1f} s)"]
 
 
-def audit(
-    spark: SparkSession | None,
-    lake: str | None = None,
-    *,
-    url: str = DEFAULT_URL,
-    api_key: str | None = None,
-    patience_s: float = PATIENCE_S,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-    master: str | None = None,
-    remote: str | None = None,
-) -> AuditSummary:
+def audit(server: Server, lake: str | None = None, *, run: Run = Run()) -> AuditSummary:
     """Without a lake, the counters and the server's own ledger are compared."""
-    progress = progress or Quiet()
-    summary = AuditSummary(lake, dry_run)
-    started_at = time.monotonic()
-    with Wire(url, api_key, patience_s) as wire:
+    summary = AuditSummary(lake, run.dry_run)
+    with timed(summary), server.wire() as wire:
         names = [queue["name"] for queue in wire.queues()]
         summary.queues = len(names)
-        if dry_run:
+        if run.dry_run:
             return summary
         before = {name: wire.queue(name) for name in names}
-        with session_of(spark, "audit", master, remote) as session:
-            from penstock.spark.jobs.auditing import Auditing
-
-            job = Auditing(session, wire, Lake(session, lake) if lake else None, summary, api_key)
-            progress.say(f"counting the messages of {len(names):,} queues")
+        with run.session("audit") as session:
+            job = _Audit(session, server, wire, Lake(session, lake) if lake else None, summary)
+            run.progress.say(f"counting the messages of {len(names):,} queues")
             job.counters(before)
-            progress.say("comparing the ledger")
+            run.progress.say("comparing the ledger")
             job.ledger(before)
             if lake is not None:
-                progress.say("comparing the lake with the shipments")
+                run.progress.say("comparing the lake with the shipments")
                 job.shipments(before)
-                progress.say("looking for messages twice, or without a ledger row")
+                run.progress.say("looking for messages twice, or without a ledger row")
                 job.messages(before)
-    summary.seconds = time.monotonic() - started_at
     return summary
+
+
+@dataclass
+class _Audit:
+    """The comparisons: each finds something, or nothing."""
+
+    spark: SparkSession
+    server: Server
+    wire: Wire
+    lake: Lake | None
+    summary: AuditSummary
+    # The shipments in the lake that have ended well, or so long ago that the server has forgotten them.
+    settled: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+    def counters(self, queues: dict[str, dict[str, Any]]) -> None:
+        """What has arrived is there or has departed. The server's own count comes from the same counters, so the
+        messages themselves are counted; some may arrive or depart meanwhile."""
+        for name, before in queues.items():
+            live = self._live(name, before["count"]["total"])
+            try:
+                after = self.wire.queue(name)["tally"]
+            except Refused:
+                continue  # deleted meanwhile
+            arrived, departed = before["tally"]["arrived"], before["tally"]["departed"]
+            self.summary.arrived += arrived
+            self.summary.departed += departed
+            self.summary.live += live
+            if not arrived - after["departed"] <= live <= after["arrived"] - departed:
+                self._find(f"{name}: {arrived:,} arrived, but {live:,} are live and {departed:,} have departed")
+
+    def _live(self, queue: str, expected: int) -> int:
+        if expected == 0:
+            first, _ = self.wire.peek(queue, 1)
+            if first.num_rows == 0:
+                return 0
+        return self.server.read(self.spark, queue).select("id").distinct().count()
+
+    def ledger(self, queues: dict[str, dict[str, Any]]) -> None:
+        """A message that has departed has a row, in the lake or still only in the server's ledger."""
+        counted = {row.queue: row["count"] for row in self._rows(queues).groupBy("queue").count().collect()}
+        self.summary.ledger_rows = sum(counted.values())
+        for name, before in queues.items():
+            if before["settings"]["ledger"] == "off":
+                continue
+            try:
+                after = self.wire.queue(name)
+            except Refused:
+                continue  # deleted meanwhile
+            rows, least, most = counted.get(name, 0), before["tally"]["departed"], after["tally"]["departed"]
+            if not least <= rows <= most:
+                self._find(f"{name}: {least:,} messages have departed, but there are {rows:,} ledger rows")
+
+    def shipments(self, queues: dict[str, dict[str, Any]]) -> None:
+        """A folder holds what its shipment held, and only settled shipments have one."""
+        assert self.lake is not None  # noqa: S101
+        columns = ("queue", "consumer", "shipment")
+        messages = self.lake.read_messages(*columns, "claimed_at")
+        # Also those that hold nothing any longer: what was in them is missing.
+        folders: dict[tuple[str, str], dict[int, tuple[int, int]]] = {place: {} for place in self.lake.shipped()}
+        counted = messages.groupBy(*columns).agg(
+            F.count(F.lit(1)).alias("rows"), F.unix_millis(F.min("claimed_at")).alias("claimed_at")
+        )
+        for row in counted.collect():
+            folders.setdefault((row.queue, row.consumer), {})[row.shipment] = (row.rows, row.claimed_at)
+            self.summary.folders += 1
+            self.summary.messages += row.rows
+        for (queue, consumer), found in sorted(folders.items()):
+            if queue in queues:
+                known = {it.number: it for it in self.wire.shipments(queue, consumer)}
+                self._compare(f"{queue}, consumer {consumer}", known, found)
+                self.settled[queue, consumer] = {
+                    number for number in found if (it := known.get(number)) is None or it.state == "settled"
+                }
+
+    def _compare(self, who: str, known: dict[int, Shipment], found: dict[int, tuple[int, int]]) -> None:
+        last = max(known, default=0)
+        first = min(known, default=1)
+        for number, (rows, claimed_at) in sorted(found.items()):
+            shipment = known.get(number)
+            if shipment is None:
+                # The server forgets shipments that ended long ago, but never the latest.
+                if number > last or first < number:
+                    self._find(f"{who}: the lake has shipment {number}, which the server does not know")
+            elif claimed_at != shipment.claimed_at:
+                self._find(f"{who}: the lake's shipment {number} is not the server's: was the queue recreated?")
+            elif shipment.state in ("released", "lost"):
+                self._find(f"{who}: the lake has shipment {number}, which was {shipment.state}; a drain removes it")
+            elif shipment.state == "settled" and rows != shipment.messages:
+                self._find(f"{who}: shipment {number} held {shipment.messages:,} messages, the lake has {rows:,} of it")
+        for number, shipment in sorted(known.items()):
+            if shipment.state == "settled" and shipment.messages and number not in found:
+                self._find(f"{who}: shipment {number} is settled, but not in the lake ({shipment.messages:,} messages)")
+
+    def messages(self, queues: dict[str, dict[str, Any]]) -> None:
+        """No message is in the lake twice, for one consumer or for two, and each has left its queue as processed."""
+        assert self.lake is not None  # noqa: S101
+        drained = self.lake.read_messages("id", "queue", "consumer", "shipment", "claimed_at")
+        twice = drained.groupBy("id").agg(
+            F.count(F.lit(1)).alias("times"),
+            F.array_sort(F.collect_set(F.format_string("%s/%s/%d", "queue", "consumer", "shipment"))).alias("places"),
+        )
+        repeated = twice.where("times > 1")
+        number = repeated.count()
+        if number:
+            shown = [f"{row.id} in {', '.join(row.places)}" for row in repeated.orderBy("id").limit(_SHOWN).collect()]
+            self._find(f"{number:,} messages are in the lake more than once: {'; '.join(shown)}")
+        settled = [(*place, number) for place, numbers in self.settled.items() for number in numbers]
+        with_ledger = [it for it in settled if queues[it[0]]["settings"]["ledger"] != "off"]
+        if not with_ledger:
+            return
+        ended = self.spark.createDataFrame(with_ledger, "queue string, consumer string, shipment bigint")
+        processed = self._rows(queues).where("outcome = 'processed'").select("queue", "id")
+        lacking = (
+            self._since_created(drained, queues, "claimed_at")
+            .join(F.broadcast(ended), ["queue", "consumer", "shipment"], "left_semi")
+            .join(processed, ["queue", "id"], "left_anti")
+        )
+        for row in lacking.groupBy("queue").agg(F.count(F.lit(1)).alias("n"), F.min("id").alias("id")).collect():
+            self._find(f"{row.queue}: {row.n:,} drained messages have no ledger row as processed, such as {row.id}")
+
+    def _rows(self, queues: dict[str, dict[str, Any]]) -> DataFrame:
+        """Every ledger row of the queues as they are now: those of a deleted queue with the same name do not count."""
+        rows = read_ledger(self.spark, self.server).select(*_ROW)
+        if self.lake is not None:
+            rows = rows.unionByName(self.lake.read_ledger(*_ROW)).dropDuplicates(["number"])
+        return self._since_created(rows, queues, "finished_at")
+
+    def _since_created(self, rows: DataFrame, queues: dict[str, dict[str, Any]], column: str) -> DataFrame:
+        created = [(name, queue["created_at"]) for name, queue in queues.items()]
+        known = self.spark.createDataFrame(created, "queue string, created_at bigint")
+        fresh = rows.join(F.broadcast(known), "queue").where(F.unix_millis(column) >= F.col("created_at"))
+        return fresh.drop("created_at")
+
+    def _find(self, text: str) -> None:
+        self.summary.findings.append(text)

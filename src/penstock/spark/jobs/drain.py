@@ -1,37 +1,45 @@
 """`drain`: messages from a queue into the lake, each exactly once.
 
-Shipment by shipment: claim number n, write it to the folder of n, settle n. Whatever ends the job in between, the
-next run claims the same n, finds the same messages, and goes on. Nothing is settled before all of it is in the
-lake.
+Shipment by shipment: claim number n, write it to the folder of n, settle n. If the job ends in between, the next run
+claims the same n, finds the same messages, and goes on. Nothing is settled before all of it is in the lake.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType, _parse_datatype_string
+
+from penstock.spark import folders
+from penstock.spark.errors import JobFailed
 from penstock.spark.heartbeat import Heartbeat
-from penstock.spark.jobs.queues import source
-from penstock.spark.jobs.running import DEFAULT_URL, HOLD_MS, PATIENCE_S, JobFailed, how_it_ended, session_of, slices
-from penstock.spark.lake import Lake, Place
-from penstock.spark.progress import Progress, Quiet
+from penstock.spark.jobs.run import HOLD_MS, Run, Server, Summary, how_it_ended, timed
+from penstock.spark.lake import Lake, Landed, Place
 from penstock.spark.wire import Conflict, Ended, Shipment, Wire
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from penstock.spark.jobs.landing import Landed
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 LIMIT = 100_000
 _MOST_ENDED = 10
 _GIVEN_BACK = ("released", "lost", "purged")
+_CORRUPT = "_corrupt"
+
+
+@dataclass(frozen=True)
+class Body:
+    """What the lake's column `body` is: `binary`, `text`, or `json`, values of a schema (`a int, b string`)."""
+
+    format: str = "binary"
+    schema: str | None = None
 
 
 @dataclass
-class DrainSummary:
+class DrainSummary(Summary):
     queue: str
     consumer: str
     lake: str
@@ -65,80 +73,42 @@ class DrainSummary:
 
 
 def drain(
-    spark: SparkSession | None,
+    server: Server,
     queue: str,
     lake: str,
     *,
-    url: str = DEFAULT_URL,
-    api_key: str | None = None,
     consumer: str = "drain",
     limit: int = LIMIT,
     max_messages: int | None = None,
-    format: str = "binary",  # noqa: A002
-    schema: str | None = None,
-    partitions: int | None = None,
+    body: Body = Body(),
     hold_ms: int = HOLD_MS,
-    patience_s: float = PATIENCE_S,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-    master: str | None = None,
-    remote: str | None = None,
+    run: Run = Run(),
 ) -> DrainSummary:
     """Drains until nothing is ready, or about `max_messages` are drained: a shipment that was open may hold more."""
-    summary = DrainSummary(queue, consumer, lake, dry_run)
-    started_at = time.monotonic()
-    with Wire(url, api_key, patience_s) as wire:
+    summary = DrainSummary(queue, consumer, lake, run.dry_run)
+    with timed(summary), server.wire() as wire:
         summary.ready = wire.queue(queue)["count"]["ready"]
-        with session_of(spark, "drain", master, remote) as session:
-            job = _Drain(session, wire, Lake(session, lake), summary, progress or Quiet(), hold_ms)
+        with run.session("drain") as session:
+            job = _Drain(session, server, wire, Lake(session, lake), body, hold_ms, summary, run)
             job.clear()
-            if not dry_run:
-                source = _Source(session, url, api_key, slices(session, partitions), format, schema)
-                job.run(source, limit, max_messages)
-    summary.seconds = time.monotonic() - started_at
+            if not run.dry_run:
+                job.all(limit, max_messages)
     return summary
-
-
-@dataclass
-class _Source:
-    """Reads one shipment as the lake keeps it."""
-
-    spark: SparkSession
-    url: str
-    api_key: str | None
-    partitions: int
-    format: str
-    schema: str | None
-
-    def read(self, shipment: Shipment) -> DataFrame:
-        from penstock.spark.jobs.decoding import decoded
-
-        place = {"consumer": shipment.consumer, "shipment": shipment.number, "partitions": self.partitions}
-        messages = source(self.spark, self.url, self.api_key, shipment.queue, **place)
-        return decoded(kept(messages, shipment.claimed_at), self.format, self.schema)
-
-
-def kept(messages: DataFrame, claimed_at: int) -> DataFrame:
-    """The columns that the lake keeps of a message."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    columns = ("id", "body", "content_type", "attributes", "sent_at", "receives")
-    return messages.select(*columns, F.timestamp_millis(F.lit(claimed_at)).alias("claimed_at"))
 
 
 @dataclass
 class _Drain:
     spark: SparkSession
+    server: Server
     wire: Wire
     lake: Lake
-    summary: DrainSummary
-    progress: Progress
+    body: Body
     hold_ms: int
+    summary: DrainSummary
+    run: Run
 
     def clear(self) -> None:
-        """Takes away the folders of shipments that were given back, and the drafts of dead runs."""
-        from penstock.spark.jobs.landing import clear_drafts
-
+        """Remove the folders of shipments that were given back, and the drafts of dead runs."""
         queue, consumer = self.summary.queue, self.summary.consumer
         known = {shipment.number: shipment for shipment in self.wire.shipments(queue, consumer)}
         for number in self.lake.numbers(queue, consumer):
@@ -147,9 +117,9 @@ class _Drain:
                 self._remove(shipment)
         if not self.summary.dry_run:
             underway = next((it.number for it in known.values() if it.state in ("open", "gathering")), None)
-            clear_drafts(self.spark, self.lake, self._place(0), but=underway)
+            self.lake.clear_drafts(self._place(0), but=underway)
 
-    def run(self, source: _Source, limit: int, max_messages: int | None) -> None:
+    def all(self, limit: int, max_messages: int | None) -> None:
         summary = self.summary
         number = self.wire.next_shipment(summary.queue, summary.consumer)
         while max_messages is None or summary.messages < max_messages:
@@ -157,21 +127,21 @@ class _Drain:
             try:
                 shipment = self.wire.claim_shipment(summary.queue, summary.consumer, number, most, self.hold_ms)
             except (Ended, Conflict):
-                # Another drain of the same consumer has been faster.
+                # Another drain of the same consumer was faster.
                 number = self.wire.next_shipment(summary.queue, summary.consumer)
                 continue
             if shipment is None:
                 break
-            self._take(shipment, source)
+            self._one(shipment)
             number += 1
             total = max(summary.ready, summary.messages)
-            self.progress.show(f"draining {summary.queue}", summary.messages, total)
-        self.progress.end()
+            self.run.progress.show(f"draining {summary.queue}", summary.messages, total)
+        self.run.progress.end()
 
-    def _take(self, shipment: Shipment, source: _Source) -> None:
+    def _one(self, shipment: Shipment) -> None:
         try:
             with Heartbeat(self.wire, shipment.queue, shipment.consumer, shipment.number, self.hold_ms):
-                landed = self._land(shipment, source)
+                landed = self._land(shipment)
                 self.wire.settle_shipment(shipment.queue, shipment.consumer, shipment.number)
         except JobFailed:
             raise
@@ -186,11 +156,15 @@ class _Drain:
         self.summary.bytes += shipment.bytes
         self.summary.bad_records += landed.bad
 
-    def _land(self, shipment: Shipment, source: _Source) -> Landed:
-        from penstock.spark.jobs.landing import land
-
+    def _land(self, shipment: Shipment) -> Landed:
         place = self._place(shipment.number)
-        return land(self.spark, self.lake, place, shipment.claimed_at, shipment.messages, lambda: source.read(shipment))
+        return self.lake.land(place, shipment.claimed_at, shipment.messages, lambda: self._read(shipment))
+
+    def _read(self, shipment: Shipment) -> DataFrame:
+        parts = self.run.slices(self.spark)
+        place = {"consumer": shipment.consumer, "shipment": shipment.number, "partitions": parts}
+        messages = self.server.read(self.spark, shipment.queue, **place)
+        return decoded(kept(messages, shipment.claimed_at), self.body)
 
     def _read_again(self, shipment: Shipment) -> Iterator[object]:
         return self.wire.read_shipment(shipment.queue, shipment.consumer, shipment.number, 0, shipment.messages)
@@ -199,12 +173,12 @@ class _Drain:
         if how == "settled":
             return  # by another drain of the same consumer, whose folder is complete
         if how == "purged":
-            # It can never be read whole again; what is left of it goes back to the queue.
+            # It can never be read whole again; the rest of it goes back to the queue.
             with suppress(Ended):
                 self.wire.release_shipment(shipment.queue, shipment.consumer, shipment.number)
         self._remove(shipment)
         self.summary.ended[shipment.number] = how
-        self.progress.say(f"shipment {shipment.number} was {how} before it was settled")
+        self.run.progress.say(f"shipment {shipment.number} was {how} before it was settled")
         if len(self.summary.ended) >= _MOST_ENDED:
             raise JobFailed(f"{_MOST_ENDED} shipments ended before they were settled: is the hold too short?")
 
@@ -212,12 +186,51 @@ class _Drain:
         return Place(self.summary.consumer, number, self.summary.queue)
 
     def _remove(self, shipment: Shipment) -> None:
-        from penstock.spark import folders
-
         place = self._place(shipment.number)
         folder = self.lake.folder(place)
-        # A queue that was deleted and made anew counts from 1 again: the rows of an earlier claim stay.
+        # A queue that was deleted and recreated counts from 1 again: the rows of an earlier claim stay.
         if folders.exists(self.spark, folder) and self.lake.claimed_at(place) in (None, shipment.claimed_at):
             self.summary.removed.append(folder)
             if not self.summary.dry_run:
                 self.lake.remove(place)
+
+
+def kept(messages: DataFrame, claimed_at: int) -> DataFrame:
+    """The columns that the lake keeps of a message."""
+    columns = ("id", "body", "content_type", "attributes", "sent_at", "receives")
+    return messages.select(*columns, F.timestamp_millis(F.lit(claimed_at)).alias("claimed_at"))
+
+
+def decoded(messages: DataFrame, wanted: Body) -> DataFrame:
+    """`messages` with their binary `body` decoded, in the JVM. Text and JSON bring a column `bad_record`: the body as
+    it came where it is not UTF-8 or does not fit the schema, and then `body` is null."""
+    if wanted.format == "binary":
+        return messages
+    text = F.col("body").cast("string")
+    is_text = F.is_valid_utf8(text)
+    if wanted.format == "text":
+        return _split(messages, text, is_text)
+    if wanted.schema is None:
+        raise ValueError("json needs a schema")
+    # Spark reads the first value and drops what comes after it; within an array, that is not valid.
+    wrapped = F.concat(F.lit('{"of":['), text, F.lit("]}"))
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parsed = F.from_json(wrapped, f"of array<{_type_of(wanted.schema)}>, {_CORRUPT} string", options)
+    good = is_text & parsed[_CORRUPT].isNull() & (F.size(parsed["of"]) == 1) & parsed["of"][0].isNotNull()
+    return _split(messages, parsed["of"][0], good)
+
+
+def _split(messages: DataFrame, body: Column, good: Column) -> DataFrame:
+    is_good = F.coalesce(good, F.lit(False))
+    return messages.select(
+        *(F.when(is_good, body).alias("body") if name == "body" else F.col(name) for name in messages.columns),
+        F.when(~is_good, F.col("body")).alias("bad_record"),
+    )
+
+
+def _type_of(schema: str) -> str:
+    """`a int, b string` are the fields of a struct; `array<int>` is a type by itself."""
+    kind = _parse_datatype_string(schema)
+    if isinstance(kind, StructType) and len(kind) == 1 and kind[0].name == "value" and " " not in schema.strip():
+        kind = kind[0].dataType
+    return kind.simpleString()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from penstock.spark.jobs.run import Server
 from penstock.spark.lake import LEDGER_COLUMNS
 from penstock.spark.source import register_source
-from penstock.spark.wire import Wire
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 _COLUMNS = {name: kind for name, kind in LEDGER_COLUMNS.items() if name != "exported_at"}
 
 
-def read_export(spark: SparkSession, url: str, api_key: str | None, export: Export, partitions: int) -> DataFrame:
-    """An export's rows, cut into slices of equally many ledger numbers."""
+def read_export(spark: SparkSession, server: Server, export: Export, partitions: int) -> DataFrame:
+    """An export's rows, in slices of equally many ledger numbers."""
     place = {"consumer": export.consumer, "export": export.number, "after": export.after, "through": export.through}
-    rows = _load(spark, url, api_key, partitions=partitions, **place)
+    rows = _load(spark, server, partitions=partitions, **place)
     return rows.select("*", F.timestamp_millis(F.lit(export.claimed_at)).alias("exported_at"))
 
 
-def read_ledger(spark: SparkSession, url: str, api_key: str | None) -> DataFrame:
+def read_ledger(spark: SparkSession, server: Server) -> DataFrame:
     """Every row that the server's ledger still has. Nothing is claimed for that."""
-    return _load(spark, url, api_key)
+    return _load(spark, server)
 
 
-def _load(spark: SparkSession, url: str, api_key: str | None, **options: object) -> DataFrame:
+def _load(spark: SparkSession, server: Server, **options: object) -> DataFrame:
     register_source(spark, LedgerSource)
-    given = {"url": url, **options} | ({} if api_key is None else {"apiKey": api_key})
-    return spark.read.format(LedgerSource.name()).options(**given).load()  # type: ignore[arg-type]
+    given: dict[str, Any] = {**server.options(), **options}
+    return spark.read.format(LedgerSource.name()).options(**given).load()
 
 
 class LedgerSource(DataSource):
-    """Of this package alone: a source whose options are numbers that only an export knows."""
+    """For this package alone: its options are numbers that only an export knows."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,30 +53,31 @@ class LedgerSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         options = self.options
-        wire = Wire(options["url"], options.get("apiKey"))
+        server = Server(options["url"], options.get("apiKey"), float(options["patienceSeconds"]))
         if "export" not in options:
-            return _Everything(wire)
+            return _LedgerReader(server)
         numbers = (int(options[name]) for name in ("export", "after", "through", "partitions"))
-        return _OfExport(wire, options["consumer"], *numbers)
+        return _ExportReader(server, options["consumer"], *numbers)
 
 
-class _Everything(DataSourceReader):
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+class _LedgerReader(DataSourceReader):
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(0)]
 
     def read(self, _partition: InputPartition) -> Iterator[pa.RecordBatch]:
         after: int | None = 0
-        while after is not None:
-            rows, after = self._wire.ledger(after)
-            yield _for_spark(rows)
+        with self._server.wire() as wire:
+            while after is not None:
+                rows, after = wire.ledger(after)
+                yield _for_spark(rows)
 
 
-class _OfExport(DataSourceReader):
-    def __init__(self, wire: Wire, consumer: str, number: int, after: int, through: int, slices: int) -> None:
-        self._wire = wire
+class _ExportReader(DataSourceReader):
+    def __init__(self, server: Server, consumer: str, number: int, after: int, through: int, slices: int) -> None:
+        self._server = server
         self._export = (consumer, number)
         self._bounds = [after + (through - after) * slice_ // slices for slice_ in range(slices + 1)]
 
@@ -84,12 +85,13 @@ class _OfExport(DataSourceReader):
         return [InputPartition(bounds) for bounds in pairwise(self._bounds) if bounds[0] < bounds[1]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for rows in self._wire.read_export(*self._export, *partition.value):
-            yield _for_spark(rows)
+        with self._server.wire() as wire:
+            for rows in wire.read_export(*self._export, *partition.value):
+                yield _for_spark(rows)
 
 
 def _for_spark(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """In the lake's order, and with microseconds: Spark knows no other time."""
+    """In the lake's order, and with microseconds: Spark has no other timestamps."""
 
     def fitting(column: pa.Array) -> pa.Array:
         return column.cast(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(column.type) else column

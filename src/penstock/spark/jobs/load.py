@@ -2,29 +2,25 @@
 
 Every file is sent under a key of its own, made of its path, size, time of change, the queue and what becomes of its
 rows. So the same files can be loaded again, after a failure or by mistake, and nothing is stored twice while the
-server remembers the keys (30 days); a file that is new or has changed is sent. The files stay as they are.
+server remembers the keys (30 days); a new or changed file is sent. The files stay as they are.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType, VariantType
+
 from penstock.spark import folders
-from penstock.spark.folders import File
-from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, JobFailed, session_of, settings
-from penstock.spark.jobs.sending import NOTHING, STEADY, Sent, send
-from penstock.spark.progress import Progress, Quiet
-from penstock.spark.wire import Wire
+from penstock.spark.errors import JobFailed
+from penstock.spark.jobs.run import Run, Server, Summary, settings, timed
+from penstock.spark.jobs.sends import AS_JSON, STEADY, as_bytes, key_of, send_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 FORMATS = ("parquet", "json", "text", "csv")
 _ENDINGS = {
@@ -38,16 +34,14 @@ _ENDINGS = {
     "csv": "csv",
 }
 _PACKED = ("gz", "bz2", "zst", "lz4", "snappy", "deflate")
-# Files at once: more than one keeps the cores busy while a small file is planned.
-_AT_ONCE = 4
-# Part of every key: whatever changes which rows are in which chunk must change it.
-_WAY = 1
+JSON = "application/json"
+_ATTRIBUTES = "map<string,string>"
 
 
 @dataclass(frozen=True)
 class Shape:
     """What becomes of a row: `body_column` alone, or all of it as one JSON object (a line of text or JSON as it
-    stands)."""
+    is)."""
 
     format: str | None = None
     schema: str | None = None
@@ -58,7 +52,7 @@ class Shape:
 
 
 @dataclass
-class LoadSummary:
+class LoadSummary(Summary):
     queue: str
     dry_run: bool = False
     files: int = 0
@@ -69,10 +63,6 @@ class LoadSummary:
     created: bool = False
     seconds: float = 0.0
     paths: list[str] = field(default_factory=list)
-
-    @property
-    def problems(self) -> list[str]:
-        return []
 
     def lines(self) -> list[str]:
         what = f"{self.files:,} files ({self.bytes:,} bytes)"
@@ -89,26 +79,17 @@ class LoadSummary:
 
 
 def load(
-    spark: SparkSession | None,
+    server: Server,
     sources: Sequence[str],
     queue: str,
     *,
-    url: str = DEFAULT_URL,
-    api_key: str | None = None,
-    shape: Shape | None = None,
+    shape: Shape = Shape(),
     create: bool = False,
-    patience_s: float = PATIENCE_S,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-    master: str | None = None,
-    remote: str | None = None,
+    run: Run = Run(),
 ) -> LoadSummary:
     """Loads every file below `sources`: paths of any scheme, folders and wildcards included."""
-    shape = shape or Shape()
-    progress = progress or Quiet()
-    summary = LoadSummary(queue, dry_run)
-    started_at = time.monotonic()
-    with Wire(url, api_key, patience_s) as wire, session_of(spark, "load", master, remote) as session:
+    summary = LoadSummary(queue, run.dry_run)
+    with timed(summary), server.wire() as wire, run.session("load") as session:
         summary.created = create and queue not in {it["name"] for it in wire.queues()}
         if not summary.created:
             wire.queue(queue)
@@ -116,62 +97,20 @@ def load(
         formats = {file: shape.format or format_of(file.path) for file in found}
         summary.files, summary.bytes = len(found), sum(file.bytes for file in found)
         summary.paths = [file.path for file in found]
-        if not dry_run:
+        if not run.dry_run:
             if summary.created:
                 wire.create_queue(queue, {})
             with settings(session, STEADY):
                 sent = send_files(
                     found,
                     lambda file: messages_of(session, file.path, formats[file], shape),
-                    lambda file: key_of(file, queue, [shape.__dict__]),
-                    wire,
+                    lambda file: key_of(file, queue, [asdict(shape)]),
+                    server,
                     queue,
-                    progress,
+                    run.progress,
                 )
             summary.messages, summary.stored, summary.repeated = sent.messages, sent.stored, sent.repeated
-    summary.seconds = time.monotonic() - started_at
     return summary
-
-
-def send_files(
-    files: Sequence[File],
-    read: Callable[[File], DataFrame],
-    key: Callable[[File], str],
-    wire: Wire,
-    queue: str,
-    progress: Progress,
-) -> Sent:
-    """Each file on its own, since only then do its keys not depend on what lies beside it."""
-    total = NOTHING
-    done = 0
-    everything = sum(file.bytes for file in files)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        running = {pool.submit(_send_file, file, read, key, wire, queue): file for file in files}
-        try:
-            for ended in as_completed(running):
-                try:
-                    total += ended.result()
-                except JobFailed as error:
-                    raise JobFailed(f"{running[ended].path}: {error}") from None
-                done += running[ended].bytes
-                progress.show(f"loading {queue}: bytes", done, everything)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    progress.end()
-    return total
-
-
-def _send_file(
-    file: File, read: Callable[[File], DataFrame], key: Callable[[File], str], wire: Wire, queue: str
-) -> Sent:
-    return send(read(file), wire, queue, key(file))
-
-
-def key_of(file: File, queue: str, more: Sequence[object]) -> str:
-    """The same for the same file, whoever runs the job and on how many cores."""
-    known = json.dumps([_WAY, queue, file.path, file.bytes, file.modified_at, *more], sort_keys=True)
-    return hashlib.sha256(known.encode()).hexdigest()[:40]
 
 
 def format_of(path: str) -> str:
@@ -185,11 +124,9 @@ def format_of(path: str) -> str:
 
 def messages_of(spark: SparkSession, path: str, format: str, shape: Shape) -> DataFrame:  # noqa: A002
     """The rows of one file as messages."""
-    from penstock.spark.jobs.shaping import messages_from, whole_lines
-
     columns = (shape.body_column, shape.content_type_column, shape.attributes_column)
     if format == "text" or (format == "json" and columns == (None, None, None)):
-        content_type = shape.content_type or ("application/json" if format == "json" else "text/plain")
+        content_type = shape.content_type or (JSON if format == "json" else "text/plain")
         return whole_lines(spark.read.text(path), content_type, with_blank=format == "text")
     reader = spark.read
     if shape.schema is not None:
@@ -201,3 +138,67 @@ def messages_of(spark: SparkSession, path: str, format: str, shape: Shape) -> Da
     else:
         rows = reader.parquet(path)
     return messages_from(rows, *columns, content_type=shape.content_type)
+
+
+def whole_lines(lines: DataFrame, content_type: str, *, with_blank: bool) -> DataFrame:
+    """Each line of `value` as it is, to the byte."""
+    if not with_blank:
+        lines = lines.where(F.trim("value") != "")
+    return lines.select(
+        F.col("value").cast("binary").alias("body"),
+        F.lit(content_type).alias("content_type"),
+    )
+
+
+def messages_from(
+    rows: DataFrame,
+    body_column: str | None = None,
+    content_type_column: str | None = None,
+    attributes_column: str | None = None,
+    *,
+    content_type: str | None = None,
+) -> DataFrame:
+    """Without a `body_column`, the body is a JSON object of all columns that are not used otherwise."""
+    for name in (body_column, content_type_column, attributes_column):
+        if name is not None and name not in rows.columns:
+            raise JobFailed(f"there is no column {name}; there are {', '.join(rows.columns)}")
+    is_json = body_column is None
+    if body_column is None:
+        others = (content_type_column, attributes_column)
+        fields = [_quoted(name) for name in rows.columns if name not in others]
+        if not fields:
+            raise JobFailed("no column is left for the body")
+        body = F.to_json(F.struct(*fields), AS_JSON).cast("binary")
+    else:
+        kind = rows.schema[body_column].dataType
+        is_json = isinstance(kind, StructType | ArrayType | MapType | VariantType)
+        body = as_bytes(_quoted(body_column), kind)
+    columns = [body.alias("body")]
+    default = F.lit(content_type or (JSON if is_json else None)).cast("string")
+    if content_type_column is not None:
+        default = F.coalesce(_quoted(content_type_column).cast("string"), default)
+    if content_type_column is not None or content_type is not None or is_json:
+        columns.append(default.alias("content_type"))
+    if attributes_column is not None:
+        columns.append(_attributes(rows, attributes_column).alias("attributes"))
+    return rows.select(*columns)
+
+
+def _attributes(rows: DataFrame, name: str) -> Column:
+    none = F.create_map().cast(_ATTRIBUTES)
+    kind = rows.schema[name].dataType
+    column = _quoted(name)
+    if isinstance(kind, StructType):
+        column = F.to_json(column)
+    if isinstance(kind, StructType | StringType):
+        given = F.from_json(column, MapType(StringType(), StringType()), {"mode": "FAILFAST"})
+    elif isinstance(kind, MapType):
+        given = column.cast(_ATTRIBUTES)
+    else:
+        raise JobFailed(f"attributes are a map, a struct or a JSON object; the column {name} is {kind.simpleString()}")
+    present = F.map_filter(given, lambda _, value: value.isNotNull())
+    return F.coalesce(present, none)
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name.replace('`', '``')}`")

@@ -13,24 +13,43 @@ remembers the keys.
 
 from __future__ import annotations
 
-import time
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, JobFailed, session_of, settings
-from penstock.spark.jobs.sending import STEADY
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock import limits
+from penstock.client import ClaimedMessage, Client
+from penstock.spark import folders
+from penstock.spark.errors import JobFailed
+from penstock.spark.folders import File
+from penstock.spark.heartbeat import Heartbeat
+from penstock.spark.jobs.run import HOLD_MS, Run, Server, Summary, settings, timed
+from penstock.spark.jobs.sends import STEADY, Sent, body_bytes, key_of, send, send_each, send_files
 from penstock.spark.lake import Lake
-from penstock.spark.progress import Progress, Quiet
-from penstock.spark.wire import Wire
+from penstock.spark.wire import Conflict, Ended, Shipment, Wire
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LIMIT = 100_000
+# What a filter may use.
+VIEW = (
+    "id string, sent_at timestamp, content_type string, attributes map<string,string>, receives int, queue string, "
+    "body string"
+)
+# Fixed: it is part of which message has which key.
+_PARTITIONS = 4
+_PAGE = 5_000
+_HOLD_MS = 15 * 60 * 1000
+_BYTES = "_bytes"
 
 
 @dataclass
-class ReplaySummary:
+class ReplaySummary(Summary):
     source: str
     to: str
     where: str | None = None
@@ -63,7 +82,7 @@ class ReplaySummary:
 
 
 def replay(
-    spark: SparkSession | None,
+    server: Server,
     to: str,
     *,
     lake: str | None = None,
@@ -72,12 +91,7 @@ def replay(
     yes: bool = False,
     label: str = "",
     limit: int = LIMIT,
-    url: str = DEFAULT_URL,
-    api_key: str | None = None,
-    patience_s: float = PATIENCE_S,
-    progress: Progress | None = None,
-    master: str | None = None,
-    remote: str | None = None,
+    run: Run = Run(),
 ) -> ReplaySummary:
     """Without `yes` it only counts. `where` is SQL over id, sent_at, content_type, attributes, receives, queue and
     body as text. The same replay from the lake sends nothing again, unless it has another `label`."""
@@ -85,44 +99,166 @@ def replay(
         raise JobFailed("replay from a lake or from a queue: name one of them")
     if queue == to:
         raise JobFailed(f"{to} cannot be replayed to itself")
-    summary = ReplaySummary(lake or queue or "", to, where, dry_run=not yes)
-    progress = progress or Quiet()
-    started_at = time.monotonic()
-    with Wire(url, api_key, patience_s) as wire:
+    summary = ReplaySummary(lake or queue or "", to, where, dry_run=run.dry_run or not yes)
+    with timed(summary), server.wire() as wire:
         wire.queue(to)
         if queue is not None:
             wire.queue(queue)
-        with session_of(spark, "replay", master, remote) as session, settings(session, STEADY):
-            from penstock.spark.jobs import replaying
-
+        with run.session("replay") as session, settings(session, STEADY):
             _check(session, where)
-            job = replaying.Replaying(session, wire, summary, progress, api_key)
+            job = _Replay(session, server, wire, summary, run)
             if summary.dry_run:
-                job.count(_from(session, lake, queue, url, api_key))
+                job.count(Lake(session, lake).read_messages() if lake else server.read(session, str(queue)))
             elif lake is not None:
                 job.from_lake(Lake(session, lake), label)
             elif queue is not None and where is None:
                 job.all_of(queue, limit)
             elif queue is not None:
                 job.some_of(queue)
-    summary.seconds = time.monotonic() - started_at
     return summary
-
-
-def _from(spark: SparkSession, lake: str | None, queue: str | None, url: str, api_key: str | None) -> DataFrame:
-    from penstock.spark.jobs.queues import peeked
-
-    return Lake(spark, lake).read_messages() if lake is not None else peeked(spark, url, api_key, str(queue))
 
 
 def _check(spark: SparkSession, where: str | None) -> None:
     """A filter that Spark does not understand is refused before anything is claimed."""
-    from pyspark.errors import AnalysisException
-
-    from penstock.spark.jobs.replaying import VIEW
-
     if where is not None:
         try:
             spark.createDataFrame([], VIEW).where(where)
         except AnalysisException as error:
             raise JobFailed(f"the filter is not understood: {str(error).splitlines()[0]}") from None
+
+
+def matching(messages: DataFrame, where: str | None) -> DataFrame:
+    """The messages that match the filter, as they are sent, with every other column that they had."""
+    body = body_bytes(messages)
+    others = [name for name in messages.columns if name not in ("body", "bad_record")]
+    viewed = messages.select(*others, body.alias(_BYTES), body.cast("string").alias("body"))
+    chosen = viewed if where is None else viewed.where(F.expr(where))
+    return chosen.drop("body").withColumnRenamed(_BYTES, "body")
+
+
+def drafts(messages: DataFrame) -> DataFrame:
+    return messages.select("body", "content_type", "attributes")
+
+
+@dataclass
+class _Replay:
+    spark: SparkSession
+    server: Server
+    wire: Wire
+    summary: ReplaySummary
+    run: Run
+
+    def count(self, messages: DataFrame) -> None:
+        held = F.expr(self.summary.where) if self.summary.where is not None else F.lit(True)
+        viewed = messages.withColumn("body", body_bytes(messages).cast("string"))
+        [row] = viewed.agg(F.count(F.lit(1)).alias("all"), F.count_if(held).alias("matched")).collect()
+        self.summary.looked_at, self.summary.matched = row["all"], row.matched
+
+    # From the lake
+
+    def from_lake(self, lake: Lake, label: str) -> None:
+        found = folders.files(self.spark, lake.messages)
+        messages = lake.reader()
+
+        def read(file: File) -> DataFrame:
+            return drafts(matching(messages(file.path), self.summary.where))
+
+        def key(file: File) -> str:
+            return f"replay-{key_of(file, self.summary.to, [self.summary.where, label])}"
+
+        self._add(send_files(found, read, key, self.server, self.summary.to, self.run.progress))
+
+    # From a queue, all of it
+
+    def all_of(self, queue: str, limit: int) -> None:
+        # Another target is another consumer: an interrupted replay to one queue is never finished to another.
+        consumer = consumer_for(self.summary.to)
+        number = self.wire.next_shipment(queue, consumer)
+        unfinished = self.wire.shipment(queue, consumer, number)
+        # No more than there is now: what is replayed may fail again and come back here without end.
+        total = self.wire.queue(queue)["count"]["ready"] + (unfinished.messages if unfinished else 0)
+        while self.summary.matched < total:
+            try:
+                most = min(limit, total - self.summary.matched)
+                shipment = self.wire.claim_shipment(queue, consumer, number, most, HOLD_MS)
+            except (Ended, Conflict):
+                number = self.wire.next_shipment(queue, consumer)
+                continue
+            if shipment is None:
+                break
+            with Heartbeat(self.wire, queue, consumer, number, HOLD_MS):
+                sent = send_shipment(self.spark, self.server, shipment, self.summary.to)
+                self.wire.settle_shipment(queue, consumer, number)
+            self._add(sent)
+            number += 1
+            self.run.progress.show(f"replaying {queue}", self.summary.matched, total)
+        self.run.progress.end()
+
+    # From a queue, what matches
+
+    def some_of(self, queue: str) -> None:
+        total = self.wire.queue(queue)["count"]["ready"]
+        others: list[str] = []
+        with Client(self.server.url, self.server.api_key) as client:
+            try:
+                while self.summary.looked_at < total:
+                    claimed = client.claim(queue, min(_PAGE, total - self.summary.looked_at), _HOLD_MS)
+                    if not claimed:
+                        break
+                    done = self._send_some(queue, claimed)
+                    finished = client.ack(queue, sorted(done))
+                    self.summary.unfinished += finished.count(False)
+                    others += [message.receipt for message in claimed if message.receipt not in done]
+                    self.summary.looked_at += len(claimed)
+                    self.run.progress.show(f"replaying {queue}", self.summary.looked_at, total)
+            finally:
+                # Held until now, so that each message is looked at once.
+                for start in range(0, len(others), _PAGE):
+                    client.release(queue, others[start : start + _PAGE])
+        self.summary.left = len(others)
+        self.run.progress.end()
+
+    def _send_some(self, queue: str, claimed: list[ClaimedMessage]) -> set[str]:
+        """Send what matches; returns the receipts of all that was sent."""
+        table = pa.table(
+            {
+                "id": pa.array([it.id for it in claimed], pa.string()),
+                "receipt": pa.array([it.receipt for it in claimed], pa.string()),
+                "body": pa.array([it.body for it in claimed], pa.binary()),
+                "content_type": pa.array([it.content_type for it in claimed], pa.string()),
+                "attributes": pa.array(
+                    [list(it.attributes.items()) for it in claimed], pa.map_(pa.string(), pa.string())
+                ),
+                "sent_at": pa.array([it.sent_at * 1000 for it in claimed], pa.timestamp("us", "UTC")),
+                "receives": pa.array([it.receives for it in claimed], pa.int32()),
+                "queue": pa.array([queue] * len(claimed), pa.string()),
+            }
+        )
+        chosen = matching(self.spark.createDataFrame(table), self.summary.where)
+        sent, receipts = send_each(chosen, self.server, self.summary.to, "replay")
+        self._add(sent)
+        return receipts
+
+    def _add(self, sent: Sent) -> None:
+        self.summary.matched += sent.messages
+        self.summary.sent += sent.stored
+        self.summary.repeated += sent.repeated
+
+
+def send_shipment(spark: SparkSession, server: Server, shipment: Shipment, to: str) -> Sent:
+    """All of it, under keys that are the same whenever the shipment is sent to this queue."""
+    place = {"consumer": shipment.consumer, "shipment": shipment.number, "partitions": _PARTITIONS}
+    messages = server.read(spark, shipment.queue, **place)
+    known = f"{shipment.queue}/{shipment.number}/{shipment.claimed_at}"
+    key = f"replay-{hashlib.sha256(known.encode()).hexdigest()[:40]}"
+    sent = send(drafts(messages), server, to, key)
+    if sent.messages != shipment.messages:
+        raise JobFailed(f"shipment {shipment.number} was not read whole; run the same replay again")
+    return sent
+
+
+def consumer_for(to: str) -> str:
+    name = f"replay-to-{to.replace('/', ':')}"
+    if len(name) <= limits.NAME_LENGTH:
+        return name
+    return f"replay-to-{hashlib.sha256(to.encode()).hexdigest()}"

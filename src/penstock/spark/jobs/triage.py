@@ -1,24 +1,28 @@
-"""`triage`: what lies in a dead-letter queue, grouped, counted and sampled. Nothing is claimed or changed."""
+"""`triage`: what is in a dead-letter queue, grouped, counted and sampled. Nothing is claimed or changed."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.spark.jobs.running import DEFAULT_URL, PATIENCE_S, session_of
-from penstock.spark.progress import Progress, Quiet
-from penstock.spark.wire import Wire
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.spark.jobs.run import Run, Server, Summary, timed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame
 
 SAMPLES = 3
 GROUPS = 100
+GROUP = ("content_type", "shape", "error", "source")
+_SAMPLE_CHARACTERS = 200
+_ERROR = "(?i)error|exception|reason|cause|fault|fail|problem|status"
+_SOURCE = "(?i)^(x-)?(source|origin|producer|service|sender|application|app)([-_.].*)?$"
 
 
 @dataclass
-class TriageSummary:
+class TriageSummary(Summary):
     queue: str
     dry_run: bool = False
     messages: int = 0
@@ -27,10 +31,6 @@ class TriageSummary:
     found: int = 0
     to: str | None = None
     seconds: float = 0.0
-
-    @property
-    def problems(self) -> list[str]:
-        return []
 
     def lines(self) -> list[str]:
         if self.dry_run:
@@ -43,42 +43,102 @@ class TriageSummary:
 
 
 def triage(
-    spark: SparkSession | None,
+    server: Server,
     queue: str,
     *,
-    url: str = DEFAULT_URL,
-    api_key: str | None = None,
     samples: int = SAMPLES,
     groups: int = GROUPS,
     to: str | None = None,
-    patience_s: float = PATIENCE_S,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-    master: str | None = None,
-    remote: str | None = None,
+    run: Run = Run(),
 ) -> TriageSummary:
-    """The largest `groups` groups, each with its `samples` oldest messages; all groups as Parquet where `to` says."""
-    summary = TriageSummary(queue, dry_run, to=to)
-    started_at = time.monotonic()
-    with Wire(url, api_key, patience_s) as wire:
-        summary.messages = wire.queue(queue)["count"]["total"]
-    if dry_run:
-        return summary
-    with session_of(spark, "triage", master, remote) as session:
-        from penstock.spark.jobs.grouping import grouped
-        from penstock.spark.jobs.queues import peeked
-
-        (progress or Quiet()).say(f"looking at {summary.messages:,} messages of {queue}")
-        found = grouped(peeked(session, url, api_key, queue), samples).cache()
-        try:
-            summary.found = found.count()
-            total = found.agg({"messages": "sum"}).collect()[0][0]
-            summary.messages = total or 0
-            if to is not None:
-                found.write.mode("overwrite").parquet(to)
-            largest = found.orderBy(found["messages"].desc(), "oldest_at").limit(groups).collect()
-            summary.groups = [row.asDict(recursive=True) for row in largest]
-        finally:
-            found.unpersist()
-    summary.seconds = time.monotonic() - started_at
+    """The largest `groups` groups, each with its `samples` oldest messages; all groups as Parquet in `to`."""
+    summary = TriageSummary(queue, run.dry_run, to=to)
+    with timed(summary):
+        with server.wire() as wire:
+            summary.messages = wire.queue(queue)["count"]["total"]
+        if not run.dry_run:
+            with run.session("triage") as session:
+                run.progress.say(f"looking at {summary.messages:,} messages of {queue}")
+                _fill(summary, grouped(server.read(session, queue), samples), groups)
     return summary
+
+
+def _fill(summary: TriageSummary, found: DataFrame, groups: int) -> None:
+    found = found.cache()
+    try:
+        summary.found = found.count()
+        summary.messages = found.agg({"messages": "sum"}).collect()[0][0] or 0
+        if summary.to is not None:
+            found.write.mode("overwrite").parquet(summary.to)
+        largest = found.orderBy(found["messages"].desc(), "oldest_at").limit(groups).collect()
+        summary.groups = [row.asDict(recursive=True) for row in largest]
+    finally:
+        found.unpersist()
+
+
+def grouped(messages: DataFrame, samples: int) -> DataFrame:
+    """One row per group: `messages`, `bytes`, `oldest_at`, `newest_at`, `most_receives` and the oldest as `samples`."""
+    text = F.col("body").cast("string")
+    marked = messages.select(
+        F.coalesce("content_type", F.lit("")).alias("content_type"),
+        _shape(text).alias("shape"),
+        _named(_ERROR, without_numbers=True).alias("error"),
+        _named(_SOURCE, without_numbers=False).alias("source"),
+        F.length("body").alias("bytes"),
+        "id",
+        "sent_at",
+        "receives",
+        # Cut here: whole bodies need not travel to be sorted.
+        F.when(F.is_valid_utf8(text), F.left(text, F.lit(_SAMPLE_CHARACTERS)))
+        .otherwise(F.hex(F.left("body", F.lit(_SAMPLE_CHARACTERS // 2))))
+        .alias("text"),
+    )
+    group = Window.partitionBy(*GROUP)
+    ranked = marked.select(
+        "*",
+        F.row_number().over(group.orderBy("sent_at", "id")).alias("rank"),
+        F.count(F.lit(1)).over(group).alias("messages"),
+        F.sum("bytes").over(group).alias("total"),
+        F.min("sent_at").over(group).alias("oldest_at"),
+        F.max("sent_at").over(group).alias("newest_at"),
+        F.max("receives").over(group).alias("most_receives"),
+    )
+    sample = F.struct("rank", "id", "sent_at", "receives", "text")
+    return (
+        ranked.where(F.col("rank") <= max(samples, 1))
+        .groupBy(*GROUP)
+        .agg(
+            F.first("messages").alias("messages"),
+            F.first("total").alias("bytes"),
+            F.first("oldest_at").alias("oldest_at"),
+            F.first("newest_at").alias("newest_at"),
+            F.first("most_receives").alias("most_receives"),
+            F.slice(F.sort_array(F.collect_list(sample)), F.lit(1), F.lit(samples)).alias("samples"),
+        )
+        .withColumn("samples", F.transform("samples", lambda it: it.dropFields("rank")))
+    )
+
+
+def _shape(text: Column) -> Column:
+    """The keys of a JSON object; else which kind of body it is."""
+    keys = F.json_object_keys(text)
+    return (
+        F.when(~F.is_valid_utf8(text), "binary")
+        .when(F.trim(text) == "", "empty")
+        .when(
+            keys.isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(F.array_distinct(keys)), ", "), F.lit("}"))
+        )
+        .when(F.trim(text).startswith("[") & F.try_parse_json(text).isNotNull(), "[…]")
+        .otherwise("text")
+    )
+
+
+def _named(pattern: str, *, without_numbers: bool) -> Column:
+    """The attributes with such names as `name=value`. Numbers in errors differ from one to the next of a kind."""
+    chosen = F.map_filter("attributes", lambda name, _: F.rlike(name, F.lit(pattern)))
+    pairs = F.transform(
+        F.array_sort(F.map_entries(chosen)),
+        lambda it: F.concat(it["key"], F.lit("="), F.coalesce(it["value"], F.lit(""))),
+    )
+    joined = F.array_join(pairs, "; ")
+    return F.regexp_replace(joined, r"\d+", "N") if without_numbers else joined

@@ -3,7 +3,7 @@
     axis        which stretches of time the page shows
     figures     the DataFrame transforms: from ledger rows to a few numbers per queue and stretch of time
     tables      those numbers as Python values, every stretch present
-    scales, plots, page    from values to SVG and HTML
+    scales, plots, page    from values to a page, by the templates in templates/
     publish     the page to its place, in one step
     job         all of it in order
 

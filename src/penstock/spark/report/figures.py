@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OUTCOMES = ("processed", "dead-lettered", "failed", "expired", "purged", "moved", "collapsed")
 PERCENTILES = (0.5, 0.95, 0.99)
-# The queues that are not told one by one. No queue can have this name.
+# The queues that are not shown one by one. No queue can have this name.
 OTHERS = ""
 # A duration is off by half a step at most: 2^(1/32), that is 2.2 %.
 _STEPS = 16

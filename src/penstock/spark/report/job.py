@@ -1,28 +1,32 @@
 """`report`: what the archived ledger tells, as one HTML page. It reads the lake and changes nothing; run again, it
-writes the page anew."""
+replaces the page."""
 
 from __future__ import annotations
 
-import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812
+
 from penstock.clock import system_clock
-from penstock.spark.jobs.running import JobFailed, session_of, settings
+from penstock.spark.errors import JobFailed
+from penstock.spark.jobs.run import Run, Server, Summary, settings, timed
 from penstock.spark.lake import Lake
-from penstock.spark.progress import Progress, Quiet
+from penstock.spark.report import figures
 from penstock.spark.report.axis import HOUR_MS, Axis, make_axis
+from penstock.spark.report.page import Facts, render
+from penstock.spark.report.publish import publish
+from penstock.spark.report.tables import entries, series_of
 from penstock.spark.wire import Refused, Wire
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
-
-    from penstock.spark.report.page import Facts
+    from pyspark.sql import DataFrame, Row
 
 # The name under which `archive` archives unless it is told another.
 _USUAL_CONSUMER = "archive"
-# More would not be read: the small ones are told together.
+# More would not be read: the small ones are shown together.
 QUEUES_TOLD = 12
 MESSAGES_LISTED = 10
 _EXCERPT_BYTES = 512
@@ -31,7 +35,7 @@ _FOR_FEW_GROUPS = {"spark.sql.shuffle.partitions": "8"}
 
 
 @dataclass
-class ReportSummary:
+class ReportSummary(Summary):
     lake: str
     to: str
     dry_run: bool = False
@@ -40,10 +44,6 @@ class ReportSummary:
     queues: int = 0
     bytes: int = 0
     seconds: float = 0.0
-
-    @property
-    def problems(self) -> list[str]:
-        return []
 
     def lines(self) -> list[str]:
         if self.dry_run:
@@ -54,38 +54,36 @@ class ReportSummary:
 
 
 def report(
-    spark: SparkSession | None,
     lake: str,
     to: str,
     *,
-    wire: Wire | None = None,
+    server: Server | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     queue: str | None = None,
     consumer: str | None = None,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-    master: str | None = None,
-    remote: str | None = None,
+    run: Run = Run(),
 ) -> ReportSummary:
     """Writes the page to `to`, a local file or a path that Hadoop knows.
 
     `since` and `until` bound the time, `queue` takes one queue only. A lake may hold the ledger more than once,
-    archived by several consumers: `consumer` says which to read. With a `wire` the page also tells how many messages
-    the queues hold now. A datetime without a zone is UTC.
+    archived by several consumers: `consumer` says which to read. With a `server` the page also tells how many messages
+    its queues hold now. A datetime without a zone is UTC.
     """
-    started_at = time.monotonic()
-    summary = ReportSummary(lake, to, dry_run)
+    summary = ReportSummary(lake, to, run.dry_run)
     asked = _Asked(lake, _ms(since), _ms(until), queue)
     if asked.since is not None and asked.until is not None and asked.since >= asked.until:
         raise JobFailed("`since` must be earlier than `until`")
-    with session_of(spark, "report", master, remote) as session:
+    with timed(summary), server.wire() if server else nullcontext() as wire, run.session("report") as session:
         place = Lake(session, lake)
         summary.consumer = _chosen(place.archivists(), consumer)
-        if not dry_run:
+        if not run.dry_run:
             with settings(session, _FOR_FEW_GROUPS):
-                _write(session, place, asked, summary, wire, progress or Quiet())
-    summary.seconds = time.monotonic() - started_at
+                facts = _facts(place, asked, summary, wire, run)
+            summary.rows, summary.queues = facts.rows, facts.distinct
+            page = render(facts).encode()
+            summary.bytes = len(page)
+            publish(session, page, to)
     return summary
 
 
@@ -112,40 +110,21 @@ def _chosen(found: list[str], wanted: str | None) -> str | None:
     raise JobFailed(f"several consumers have archived the ledger there: choose one of {', '.join(found)}")
 
 
-def _write(
-    spark: SparkSession, lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None, progress: Progress
-) -> None:
-    from penstock.spark.report.page import render
-    from penstock.spark.report.publish import publish
-
-    facts = _facts(lake, asked, summary, wire, progress)
-    summary.rows, summary.queues = facts.rows, facts.distinct
-    page = render(facts).encode()
-    summary.bytes = len(page)
-    publish(spark, page, summary.to)
-
-
-def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None, progress: Progress) -> Facts:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from penstock.spark.report import figures
-    from penstock.spark.report.page import Facts
-    from penstock.spark.report.tables import entries, stories
-
+def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None, run: Run) -> Facts:
     empty = Facts(asked.lake, summary.consumer, system_clock(), since=asked.since, until=asked.until, queue=asked.queue)
     archived = lake.read_ledger().where(F.col("consumer") == (summary.consumer or ""))
     rows = figures.within(archived, asked.since, asked.until, asked.queue)
-    progress.say("looking at the ledger")
+    run.progress.say("looking at the ledger")
     total = figures.totals(rows, QUEUES_TOLD).collect()[0]
     if not total.messages:
         return empty
     names = [it.queue for it in total.queues]
     axis = _axis(total, asked)
-    progress.say(f"counting {total.messages:,} rows per {axis.unit}")
-    found = stories(
+    run.progress.say(f"counting {total.messages:,} rows per {axis.unit}")
+    found = series_of(
         (row.asDict() for row in figures.figures(figures.histogram(rows, axis), names).collect()), axis.count
     )
-    progress.say("looking for the slowest and the most retried")
+    run.progress.say("looking for the slowest and the most retried")
     slowest, retried = _extremes(rows)
     listed = _looked_up(rows, [*slowest, *retried])
     order = {name: place for place, name in enumerate(names)}
@@ -154,7 +133,7 @@ def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None,
         axis=axis,
         rows=total.messages,
         distinct=total.distinct,
-        stories=dict(sorted(found.items(), key=lambda it: order.get(it[0] or "", len(order)))),
+        series=dict(sorted(found.items(), key=lambda it: order.get(it[0] or "", len(order)))),
         slowest=entries(listed, slowest),
         retried=entries(listed, retried),
         live=None if wire is None else _live(wire, names),
@@ -163,7 +142,7 @@ def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None,
 
 def _axis(total: Row, asked: _Asked) -> Axis:
     """From the first send to the last finish. But a few messages that were sent long before anything finished must not
-    press all the others into a corner: what came before is shown as backlog."""
+    squeeze all the others into a corner: what came before is shown as backlog."""
     last = total.finished_to if asked.until is None else min(total.finished_to, asked.until - 1)
     if asked.since is not None:
         return make_axis(asked.since, max(last, asked.since))
@@ -173,22 +152,18 @@ def _axis(total: Row, asked: _Asked) -> Axis:
 
 
 def _extremes(rows: DataFrame) -> tuple[list[int], list[int]]:
-    from penstock.spark.report.figures import extremes
-
-    found = extremes(rows, MESSAGES_LISTED).collect()[0]
+    found = figures.extremes(rows, MESSAGES_LISTED).collect()[0]
     return list(found.slowest or []), list(found.retried or [])
 
 
 def _looked_up(rows: DataFrame, numbers: list[int]) -> list[dict[str, object]]:
-    from penstock.spark.report.figures import looked_up
-
     if not numbers:
         return []
-    return [row.asDict() for row in looked_up(rows, sorted(set(numbers)), _EXCERPT_BYTES).collect()]
+    return [row.asDict() for row in figures.looked_up(rows, sorted(set(numbers)), _EXCERPT_BYTES).collect()]
 
 
 def _live(wire: Wire, names: list[str]) -> dict[str, int]:
-    """How many messages each queue holds now; a queue that is gone holds none that could be told."""
+    """How many messages each queue holds now; a queue that is gone is left out."""
     live = {}
     for name in names:
         try:

@@ -1,21 +1,20 @@
-"""Plots as SVG: lines, areas and stacked columns over the stretches of an axis. They know nothing of queues or ledgers.
-
-Colours are the page's, by class. Whatever text comes from outside is escaped here.
-"""
+"""Plots as geometry: lines, areas and stacked columns over the stretches of an axis. They know nothing of queues or
+ledgers; the template `plot.html` writes them as SVG, and colours are the page's, by class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from penstock.spark.report.axis import Axis
 from penstock.spark.report.scales import Scale, time_ticks
 
 _WIDTH, _HEIGHT = 560, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 24
-_INNER_WIDTH = _WIDTH - _LEFT - _RIGHT
-_INNER_HEIGHT = _HEIGHT - _TOP - _BOTTOM
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 548, 10, 186
+_INNER_WIDTH = _RIGHT - _LEFT
+_INNER_HEIGHT = _BOTTOM - _TOP
+# Nearer to an edge than this, a label begins or ends there instead of sticking out.
+_LABEL_ROOM = 14
 
 Values = Sequence[float | None]
 
@@ -40,23 +39,45 @@ class Plot:
     stacked: bool = False
 
 
-def draw(plot: Plot, axis: Axis) -> str:
-    """A figure: its title, its legend, and the plot. With nothing to show it says so."""
-    legend = "".join(
-        f'<span class="key"><i class="{escape(line.tone)}"></i>{escape(line.name)}</span>' for line in plot.lines
-    )
-    caption = (
-        f'<figcaption><b>{escape(plot.title)}</b> <span class="unit">{escape(plot.unit)}</span>'
-        f'<span class="legend">{legend}</span></figcaption>'
-    )
+@dataclass(frozen=True)
+class Mark:
+    """A shape: a path, or a dot at `x` and `y` for a value without neighbours."""
+
+    tone: str
+    path: str | None = None
+    x: float = 0
+    y: float = 0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot with everything in its place. `rows` are labels up the side, `columns` those along the bottom; `hovers`
+    are areas over each stretch with what it was."""
+
+    plot: Plot
+    marked: bool
+    rows: Sequence[tuple[float, str]] = ()
+    columns: Sequence[tuple[float, str, str]] = ()
+    marks: Sequence[Mark] = ()
+    hovers: Sequence[tuple[str, str]] = ()
+    width: int = _WIDTH
+    height: int = _HEIGHT
+    left: int = _LEFT
+    right: int = _RIGHT
+    bottom: int = _BOTTOM
+
+
+def draw(plot: Plot, axis: Axis) -> Drawing:
     if not any(value is not None for line in plot.lines for value in line.values):
-        return f'<figure class="plot empty">{caption}<p class="nothing">nothing to show</p></figure>'
+        return Drawing(plot, marked=False)
     scale = plot.scale(_heights(plot))
-    marks = _columns(plot, scale, axis.count) if plot.stacked else _curves(plot, scale, axis.count)
-    return (
-        f'<figure class="plot">{caption}<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{escape(f"{plot.title}, {plot.unit}")}">'
-        f"{_frame(scale, axis)}{marks}{_hovers(plot, axis)}</svg></figure>"
+    return Drawing(
+        plot,
+        True,
+        [(_y(scale, value), label) for value, label in scale.ticks],
+        [_column(place, label) for place, label in time_ticks(axis)],
+        _columns(plot, scale, axis.count) if plot.stacked else _curves(plot, scale),
+        _hovers(plot, axis),
     )
 
 
@@ -66,39 +87,26 @@ def _heights(plot: Plot) -> list[float]:
     return [value for line in plot.lines for value in line.values if value is not None]
 
 
-def _frame(scale: Scale, axis: Axis) -> str:
-    parts = []
-    for value, label in scale.ticks:
-        y = _y(scale, value)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y}H{_WIDTH - _RIGHT}"/>')
-        parts.append(f'<text class="up" x="{_LEFT - 6}" y="{y}" dy=".32em">{escape(label)}</text>')
-    bottom = _HEIGHT - _BOTTOM
-    for place, label in time_ticks(axis):
-        x = _round(_LEFT + place * _INNER_WIDTH)
-        # A label that would stick out is set to end, or to begin, at the edge.
-        anchor = "start" if x - _LEFT < 14 else "end" if _WIDTH - _RIGHT - x < 14 else "middle"
-        parts.append(f'<path class="tick" d="M{x} {bottom}v4"/>')
-        parts.append(f'<text class="along" x="{x}" y="{bottom + 16}" text-anchor="{anchor}">{escape(label)}</text>')
-    parts.append(f'<path class="axis" d="M{_LEFT} {bottom}H{_WIDTH - _RIGHT}"/>')
-    return "".join(parts)
+def _column(place: float, label: str) -> tuple[float, str, str]:
+    x = _round(_LEFT + place * _INNER_WIDTH)
+    anchor = "start" if x - _LEFT < _LABEL_ROOM else "end" if _RIGHT - x < _LABEL_ROOM else "middle"
+    return x, anchor, label
 
 
-def _curves(plot: Plot, scale: Scale, count: int) -> str:
-    parts = []
+def _curves(plot: Plot, scale: Scale) -> list[Mark]:
+    marks = []
     for line in plot.lines:
         for run in _runs(line.values):
-            points = [(_x(number, count), _y(scale, value)) for number, value in run]
+            points = [(_x(number, len(line.values)), _y(scale, value)) for number, value in run]
             if len(points) == 1:
-                x, y = points[0]
-                parts.append(f'<circle class="{line.tone}" cx="{x}" cy="{y}" r="3"/>')
+                marks.append(Mark(line.tone, x=points[0][0], y=points[0][1]))
                 continue
             path = "M" + "L".join(f"{x} {y}" for x, y in points)
             if line.filled:
-                bottom = _HEIGHT - _BOTTOM
-                closed = f"{path}L{points[-1][0]} {bottom}L{points[0][0]} {bottom}Z"
-                parts.append(f'<path class="area {line.tone}" d="{closed}"/>')
-            parts.append(f'<path class="line {line.tone}" d="{path}"/>')
-    return "".join(parts)
+                closed = f"{path}L{points[-1][0]} {_BOTTOM}L{points[0][0]} {_BOTTOM}Z"
+                marks.append(Mark(f"area {line.tone}", closed))
+            marks.append(Mark(f"line {line.tone}", path))
+    return marks
 
 
 def _runs(values: Values) -> list[list[tuple[int, float]]]:
@@ -112,10 +120,9 @@ def _runs(values: Values) -> list[list[tuple[int, float]]]:
     return [run for run in runs if run]
 
 
-def _columns(plot: Plot, scale: Scale, count: int) -> str:
-    slot = _INNER_WIDTH / count
-    width = _round(min(max(slot * 0.8, 1), 40))
-    parts = []
+def _columns(plot: Plot, scale: Scale, count: int) -> list[Mark]:
+    width = _round(min(max(_INNER_WIDTH / count * 0.8, 1), 40))
+    marks = []
     for number in range(count):
         below = 0.0
         for line in plot.lines:
@@ -124,15 +131,14 @@ def _columns(plot: Plot, scale: Scale, count: int) -> str:
                 top, foot = _y(scale, below + value), _y(scale, below)
                 x = _round(_x(number, count) - width / 2)
                 height = _round(foot - top)
-                parts.append(f'<path class="column {line.tone}" d="M{x} {foot}v-{height}h{width}v{height}z"/>')
+                marks.append(Mark(f"column {line.tone}", f"M{x} {foot}v-{height}h{width}v{height}z"))
                 below += value
-    return "".join(parts)
+    return marks
 
 
-def _hovers(plot: Plot, axis: Axis) -> str:
-    """Over each stretch an area that is not seen, with what it was as its title."""
+def _hovers(plot: Plot, axis: Axis) -> list[tuple[str, str]]:
     slot = _INNER_WIDTH / axis.count
-    parts = []
+    hovers = []
     for number in range(axis.count):
         told = [(line.name, line.values[number]) for line in plot.lines]
         if plot.stacked:
@@ -141,11 +147,8 @@ def _hovers(plot: Plot, axis: Axis) -> str:
         if len(lines) == 1:
             lines.append("none")
         x, width = _round(_LEFT + number * slot), _round(slot)
-        title = escape("\n".join(lines), quote=False)
-        parts.append(
-            f'<path class="over" d="M{x} {_TOP}h{width}v{_INNER_HEIGHT}h-{width}z"><title>{title}</title></path>'
-        )
-    return "".join(parts)
+        hovers.append((f"M{x} {_TOP}h{width}v{_INNER_HEIGHT}h-{width}z", "\n".join(lines)))
+    return hovers
 
 
 def _x(number: int, count: int) -> float:
@@ -154,7 +157,7 @@ def _x(number: int, count: int) -> float:
 
 
 def _y(scale: Scale, value: float) -> float:
-    return _round(_HEIGHT - _BOTTOM - scale.place(value) * _INNER_HEIGHT)
+    return _round(_BOTTOM - scale.place(value) * _INNER_HEIGHT)
 
 
 def _round(value: float) -> float:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from penstock.spark.errors import JobFailed
 from penstock.spark.folders import is_connect
-from penstock.spark.jobs.running import JobFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,5 +1,4 @@
-"""The figures of a report as Python values, every stretch of time present. Nothing is computed anew: only gaps are
-filled."""
+"""The figures of a report as Python values, every stretch of time present: gaps are filled, and no more."""
 
 from __future__ import annotations
 
@@ -24,17 +23,24 @@ class Figure:
     backlog: int = 0
 
     @property
+    def ends(self) -> dict[str, int]:
+        """How many ended in which way; as unknown where a later version has a name for it."""
+        known = dict(self.outcomes)
+        rest = self.finished - sum(known.values())
+        return known | {"unknown": rest} if rest else known
+
+    @property
     def dead_lettered(self) -> int:
         return self.outcomes.get("dead-lettered", 0)
 
     def rate(self, count: int) -> float | None:
-        """Of the finished ones; None where there are none."""
+        """Of the finished messages; None where there are none."""
         return count / self.finished if self.finished else None
 
 
 @dataclass(frozen=True)
-class Story:
-    """What the ledger tells of a queue, or of all: as a whole, and stretch by stretch."""
+class Series:
+    """The figures of a queue, or of all queues: as a whole, and stretch by stretch."""
 
     queue: str | None
     whole: Figure
@@ -59,8 +65,22 @@ class Entry:
     content_type: str | None
     body: bytes | None
 
+    @property
+    def in_all(self) -> int:
+        return self.finished_at - self.sent_at
 
-def stories(rows: Iterable[Mapping[str, Any]], count: int) -> dict[str | None, Story]:
+    @property
+    def wait(self) -> int | None:
+        return None if self.first_claimed_at is None else self.first_claimed_at - self.sent_at
+
+    @property
+    def handling(self) -> int | None:
+        if self.outcome != "processed" or self.last_claimed_at is None:
+            return None
+        return self.finished_at - self.last_claimed_at
+
+
+def series_of(rows: Iterable[Mapping[str, Any]], count: int) -> dict[str | None, Series]:
     """By queue; under None of all queues together."""
     wholes: dict[str | None, Figure] = {}
     parts: dict[str | None, dict[int, Figure]] = {}
@@ -71,10 +91,10 @@ def stories(rows: Iterable[Mapping[str, Any]], count: int) -> dict[str | None, S
             wholes[queue] = _figure(row)
         else:
             parts[queue][row["stretch"]] = _figure(row)
-    return {queue: _story(queue, whole, parts[queue], count) for queue, whole in wholes.items()}
+    return {queue: _series(queue, whole, parts[queue], count) for queue, whole in wholes.items()}
 
 
-def _story(queue: str | None, whole: Figure, parts: Mapping[int, Figure], count: int) -> Story:
+def _series(queue: str | None, whole: Figure, parts: Mapping[int, Figure], count: int) -> Series:
     before = parts.get(-1, Figure())
     filled, backlog = [], before.backlog
     for number in range(count):
@@ -91,7 +111,7 @@ def _story(queue: str | None, whole: Figure, parts: Mapping[int, Figure], count:
         handling=whole.handling,
         backlog=backlog,
     )
-    return Story(queue, shown, filled, before.backlog)
+    return Series(queue, shown, filled, before.backlog)
 
 
 def _figure(row: Mapping[str, Any]) -> Figure:

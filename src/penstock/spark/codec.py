@@ -1,7 +1,7 @@
 """Bodies between bytes and Spark's types, without losing one.
 
 What does not decode becomes null, and its bytes are kept beside it, in `bad_record`: broken JSON, another type than the
-schema says, bytes that are no UTF-8. A field that is missing is null, one that the schema does not name is left out.
+schema says, bytes that are not UTF-8. A field that is missing is null, one that the schema does not name is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from penstock.spark.options import InvalidOption
+from penstock.spark.errors import InvalidOption
 
 # A decoder turns bodies into an array of the wanted type; null where a body does not fit.
 Decode = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -38,7 +38,7 @@ _SIMPLE: dict[type[spark.DataType], Any] = {
 
 
 def decoder_of(format: str, kind: spark.DataType) -> Decode | None:  # noqa: A002
-    """How bodies become values of this type; None where they stay what they are. Raises InvalidOption."""
+    """How bodies become values of this type; None where they stay as they are. Raises InvalidOption."""
     if format == "binary":
         if not isinstance(kind, spark.BinaryType):
             raise InvalidOption(f"with format binary the column body is binary, not {kind.simpleString()}")

@@ -1,11 +1,15 @@
-"""What every job's command shares: its options, how its failures are told, and what it prints at the end."""
+"""What every job's command shares: its options, how its failures are reported, and what it prints at the end.
+
+Spark is imported when a job runs, and only then: `penstock --help` neither needs it nor waits for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,14 +20,12 @@ from penstock.cli.text import printable
 from penstock.errors import PenstockError
 from penstock.extras import how_to_get
 
+if TYPE_CHECKING:
+    from penstock.spark.jobs import Run, Server
+
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Summary(Protocol):
-    @property
-    def problems(self) -> list[str]: ...
-
-    def lines(self) -> list[str]: ...
+# What the extra `spark` brings.
+_OF_SPARK = ("pyspark", "pyarrow", "py4j", "jinja2")
 
 
 class Failed(click.ClickException):
@@ -59,9 +61,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the su
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 
 
-def run(job: Callable[..., Summary], as_json: bool, **options: Any) -> int | None:
-    """Runs the job, prints its summary, and gives the exit code."""
-    summary = called(job, **options)
+def run(job: Callable[..., Any], as_json: bool, *arguments: Any, **options: Any) -> int | None:
+    """Run the job, print its summary, and return the exit code."""
+    summary = called(job, *arguments, **options)
     if as_json:
         print_json({**_plain(asdict(summary)), "problems": summary.problems})
     else:
@@ -72,16 +74,13 @@ def run(job: Callable[..., Summary], as_json: bool, **options: Any) -> int | Non
     return NOT_ALL_DONE if summary.problems else None
 
 
-def called(job: Callable[..., Summary], **options: Any) -> Any:
-    if options.get("master") is not None and options.get("remote") is not None:
-        raise click.UsageError("--master and --remote exclude each other")
+def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """The job's summary. The options of Spark become its `Run`, the others are its own."""
+    from penstock.spark.errors import JobFailed, SparkMissing
     from penstock.spark.failures import Refused
-    from penstock.spark.jobs.running import JobFailed
-    from penstock.spark.progress import fitting
-    from penstock.spark.session import SparkMissing
 
     try:
-        return job(progress=fitting(), **options)
+        return job(*arguments, run=_run_of(options), **options)
     except JobFailed as error:
         raise Failed(str(error)) from error
     except Refused as error:
@@ -100,18 +99,34 @@ def called(job: Callable[..., Summary], **options: Any) -> Any:
 
 def imported(module: str, name: str) -> Any:
     """A job, or one line that says what to install for it."""
-    from importlib import import_module
-
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow", "py4j"):
+        if (error.name or "").partition(".")[0] not in _OF_SPARK:
             raise
         raise Lacking(f"this needs Spark: {how_to_get('spark')}") from error
 
 
+def server_of(options: dict[str, Any]) -> Server:
+    """Takes what `server_options` adds out of the options."""
+    server: Server = imported("penstock.spark.jobs", "Server")(options.pop("url"), options.pop("api_key"))
+    return server
+
+
+def _run_of(options: dict[str, Any]) -> Run:
+    """Takes what `spark_options`, `dry_run_option` and `--partitions` add out of the options."""
+    from penstock.spark.progress import fitting
+
+    names = ("master", "remote", "dry_run", "partitions")
+    given = {name: options.pop(name) for name in names if name in options}
+    if given.get("master") is not None and given.get("remote") is not None:
+        raise click.UsageError("--master and --remote exclude each other")
+    run: Run = imported("penstock.spark.jobs", "Run")(progress=fitting(), **given)
+    return run
+
+
 def _first_line(error: Exception) -> str:
-    """Of the cause, where it is in Python: the last line of the traceback that Spark carries along."""
+    """Of the cause, where it is in Python: the last line of the traceback that Spark passes on."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if line.startswith(("penstock.", "pyarrow."))]
     return (named or lines or [type(error).__name__])[0]

@@ -21,23 +21,19 @@ from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock import limits
-from penstock.errors import PenstockError
-from penstock.spark.bodies import encode, is_plain
+from penstock.spark.codec import encode, is_plain
+from penstock.spark.errors import InvalidOption, WriteConflict
 from penstock.spark.failures import Conflict, Refused
-from penstock.spark.options import InvalidOption, Options
+from penstock.spark.options import Options
 
 CHUNK_ROWS = limits.SEND_LIMIT
 # Under the server's limit on a request with room to spare, for what Arrow adds to the values.
 CHUNK_BYTES = 12 * 1024 * 1024
 _COLUMNS = ("body", "content_type", "attributes", "delay_ms")
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
-# What a row costs beside its values: offsets, and a share of the frame.
+# What a row takes beside its values: offsets, and a share of the frame.
 _ROW_BYTES = 32
 _KEY_ROOM = 40
-
-
-class WriteConflict(PenstockError):
-    """A chunk was sent before under the same key, with other content."""
 
 
 @dataclass
@@ -48,7 +44,7 @@ class Written(WriterCommitMessage):
     stored: int
 
 
-class Sending:
+class Sender:
     """What both writers share. It can be pickled."""
 
     def __init__(self, options: Options, schema: spark.StructType) -> None:
@@ -99,21 +95,21 @@ class Sending:
 
 class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, schema: spark.StructType) -> None:
-        self._sending = Sending(options, schema)
-        self._sending.prepare()
+        self._sender = Sender(options, schema)
+        self._sender.prepare()
         # Made once, here on the driver: every attempt of every task has it from here.
         self._write = short_key(options.idempotency_key or uuid.uuid4().hex)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        return self._sending.send(iterator, self._write)
+        return self._sender.send(iterator, self._write)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """A replayed micro-batch has the query's name and number of the first time."""
 
     def __init__(self, options: Options, schema: spark.StructType) -> None:
-        self._sending = Sending(options, schema)
-        self._sending.prepare()
+        self._sender = Sender(options, schema)
+        self._sender.prepare()
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -124,7 +120,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         name = self._options.writer or query or self._options.checkpoint
         if batch is None or name is None:
             raise InvalidOption("this stream does not say which query it is: name it with the option writer")
-        return self._sending.send(iterator, f"{short_key(name)}/{batch}")
+        return self._sender.send(iterator, f"{short_key(name)}/{batch}")
 
 
 def short_key(name: str) -> str:
@@ -160,18 +156,18 @@ def _text_map(values: Any) -> pa.Array:
 
 
 def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut anew: each chunk takes rows until one more would be too many, or too large."""
+    """The same rows in other batches: each chunk takes rows until one more would be too many, or too large."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        # ends[i] is what the rows before row i weigh.
+        # ends[i] is how many bytes the rows before row i take.
         ends = [0, *pc.cumulative_sum(_sizes(batch)).to_pylist()]
         start = 0
         while start < batch.num_rows:
             fitting = bisect_right(ends, ends[start] + CHUNK_BYTES - size) - 1
             stop = min(max(fitting, start), start + CHUNK_ROWS - rows, batch.num_rows)
             if stop == start and not held:
-                stop = start + 1  # larger than a chunk by itself: the server says what it thinks of that
+                stop = start + 1  # larger than a chunk by itself: the server decides
             if stop > start:
                 held.append(batch.slice(start, stop - start))
                 rows += stop - start
@@ -185,7 +181,7 @@ def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _sizes(batch: pa.RecordBatch) -> pa.Array:
-    """What each row weighs, in bytes, near enough."""
+    """About how many bytes each row takes."""
     sizes = pc.add(pc.cast(pc.binary_length(batch["body"]), pa.int64()), _ROW_BYTES)
     if "content_type" in batch.schema.names:
         sizes = pc.add(sizes, pc.cast(pc.coalesce(pc.binary_length(batch["content_type"]), 0), pa.int64()))

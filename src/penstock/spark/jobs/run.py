@@ -1,0 +1,131 @@
+"""What every job is given, a server and a way to run, and what it gives back, a summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.spark.failures import Ended
+from penstock.spark.folders import is_connect
+from penstock.spark.progress import Progress, Quiet
+from penstock.spark.session import open_session
+from penstock.spark.source import register
+from penstock.spark.wire import Wire
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HOLD_MS = 60 * 60 * 1000
+# A Spark Connect server does not tell.
+_UNKNOWN_CORES = 4
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as drivers and tasks reach it: it can be pickled. `patience_s` is how long one that is away is waited
+    for."""
+
+    url: str = "http://127.0.0.1:8080"
+    api_key: str | None = field(default=None, repr=False)
+    patience_s: float = 300.0
+
+    def wire(self) -> Wire:
+        """Raises ValueError for an address or a key that cannot be one."""
+        return Wire(self.url, self.api_key, self.patience_s)
+
+    def options(self) -> dict[str, str]:
+        """As the data source has them."""
+        options = {"url": self.url, "patienceSeconds": str(self.patience_s)}
+        return options if self.api_key is None else {**options, "apiKey": self.api_key}
+
+    def read(self, spark: SparkSession, queue: str, **options: object) -> DataFrame:
+        """Every message of a queue, without claiming any; or one shipment, if the options name it."""
+        given: dict[str, Any] = {**self.options(), "queue": queue, **options}
+        return spark.read.format("penstock").options(**given).load()
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a job runs: in the caller's session or in one of its own, on `master` or a Spark Connect server at `remote`;
+    whom it tells how far it is; and whether it only says what it would do.
+
+    `partitions` is into how many parts a batch is cut that goes to the lake: one for each core, unless it is given.
+    Smaller ones would only cost more tasks, each with a Python process to feed.
+    """
+
+    spark: SparkSession | None = None
+    master: str | None = None
+    remote: str | None = None
+    progress: Progress = field(default_factory=Quiet)
+    dry_run: bool = False
+    partitions: int | None = None
+
+    @contextmanager
+    def session(self, name: str) -> Iterator[SparkSession]:
+        """The caller's, or a new one that is stopped at the end."""
+        if self.spark is not None:
+            register(self.spark)
+            yield self.spark
+            return
+        opened = open_session(f"penstock {name}", self.master, self.remote)
+        try:
+            yield opened
+        finally:
+            opened.stop()
+
+    def slices(self, spark: SparkSession) -> int:
+        if self.partitions is not None:
+            return self.partitions
+        return _UNKNOWN_CORES if is_connect(spark) else max(1, spark.sparkContext.defaultParallelism)
+
+
+class Summary(Protocol):
+    """What a job came to. A job's own fields tell the figures; `seconds` is how long it took."""
+
+    seconds: float
+
+    @property
+    def problems(self) -> list[str]:
+        """What the job found or hit. A job that has any did not do all it was to do."""
+        return []
+
+    def lines(self) -> list[str]:
+        """For people."""
+        ...
+
+
+@contextmanager
+def timed(summary: Summary) -> Iterator[None]:
+    started_at = time.monotonic()
+    yield
+    summary.seconds = time.monotonic() - started_at
+
+
+@contextmanager
+def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """The session with these settings, and afterwards as it was."""
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
+
+
+def how_it_ended(reading: Iterable[object]) -> str | None:
+    """Why a task could not read its batch, which Spark reports in words only: the batch is read again, here. None
+    where that works."""
+    try:
+        for _ in reading:
+            pass
+    except Ended as error:
+        return error.how
+    return None
