@@ -26,7 +26,7 @@ from bench.measure import Result, at_least, at_most
 from penstock.clock import system_clock
 from penstock.model import Draft, Message, Receipt, Settings
 from penstock.policy import body_hash
-from penstock.spark.jobs import Run, Server, Shape, drain, load
+from penstock.spark.jobs import Body, Run, Server, Shape, drain, load
 from penstock.spark.report.job import report
 from penstock.spark.session import open_session
 from penstock.stores import open_store

@@ -161,7 +161,7 @@ class Lake:
             if there not in (None, claimed_at):
                 raise JobFailed(
                     f"{folder} holds rows of another claim of number {place.number}: the queue or the store was "
-                    "recreated. Use another lake or another consumer"
+                    "created again. Use another lake or another consumer"
                 )
             if there is not None:
                 found = _counted(self._spark.read.parquet(folder))

@@ -119,7 +119,7 @@ def test_a_queue_that_was_made_anew_overwrites_nothing(plant) -> None:
     plant.client.delete_queue("q")
     plant.client.create_queue("q")
     plant.send("q", "new")
-    with pytest.raises(JobFailed, match="was recreated"):
+    with pytest.raises(JobFailed, match="was created again"):
         plant.drain()
     assert plant.drained() == [b"old"]
     plant.wire.release_shipment("q", "drain", 1)

@@ -159,7 +159,7 @@ class _Audit:
                 if number > last or first < number:
                     self._find(f"{who}: the lake has shipment {number}, which the server does not know")
             elif claimed_at != shipment.claimed_at:
-                self._find(f"{who}: the lake's shipment {number} is not the server's: was the queue recreated?")
+                self._find(f"{who}: the lake's shipment {number} is not the server's: was the queue created again?")
             elif shipment.state in ("released", "lost"):
                 self._find(f"{who}: the lake has shipment {number}, which was {shipment.state}; a drain removes it")
             elif shipment.state == "settled" and rows != shipment.messages:
