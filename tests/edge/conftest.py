@@ -12,10 +12,11 @@ import pytest
 import uvloop
 
 from penstock.edge.http import Request, Response
+from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import BodyRule, Errors, Guard, Route, Router
-from penstock.edge.timeouts import EdgeLimits, Timeouts
 from penstock.pending import Pending
+from tests.edge.wire import post
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -73,6 +74,7 @@ class Edge:
     def __init__(self) -> None:
         self.seen: list[Request] = []
         self.pending: list[Pending[Response]] = []
+        self.router = Router(())
         self.listener: Listener | None = None
         self.clients: list[Client] = []
 
@@ -97,10 +99,7 @@ class Edge:
         lines = [f"GET {path} HTTP/{version}", "Host: x", *headers]
         return "\r\n".join((*lines, "", "")).encode()
 
-    @staticmethod
-    def post(path: str, body: bytes, *headers: str) -> bytes:
-        lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers]
-        return "\r\n".join((*lines, "", "")).encode() + body
+    post = staticmethod(post)
 
     @staticmethod
     def chunked(path: str, *chunks: bytes, trailers: bytes = b"") -> bytes:
@@ -129,8 +128,8 @@ class Edge:
         tls: ssl.SSLContext | None = None,
         routes: Iterable[Route] = (),
     ) -> Edge:
-        router = Router((*self.routes(), *routes), errors or Errors(), guard)
-        self.listener = Listener(router, timeouts, limits)
+        self.router = Router((*self.routes(), *routes), errors or Errors(), guard)
+        self.listener = Listener(self.router, timeouts, limits)
         await self.listener.start("127.0.0.1", 0, tls)
         return self
 
@@ -145,6 +144,13 @@ class Edge:
         async with asyncio.timeout(20):
             while not condition():
                 await asyncio.sleep(0.005)
+
+    async def read_all(self) -> None:
+        """Until the server has read what was sent before: its loop serves this client no sooner."""
+        client = await self.connect()
+        for _ in range(2):
+            assert (await client.ask(self.get("/nowhere"))).status == 404
+        await client.close()
 
     async def gone(self) -> None:
         """Until no connection is left."""

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from penstock.edge.budget import BodyBudget
 from penstock.edge.http import Response
+from penstock.edge.limits import BodyBudget, EdgeLimits, Timeouts
 from penstock.edge.router import BodyRule, Route
-from penstock.edge.timeouts import EdgeLimits, Timeouts
+from tests.edge.wire import Served
 
 KIBIBYTE = 1 << 10
 MEBIBYTE = 1 << 20
@@ -19,7 +19,7 @@ LONG = 60.0
 
 
 def held(edge) -> int:
-    return edge.listener._sweep.bodies.held
+    return edge.listener.body_bytes
 
 
 def head(path: str, size: int | None) -> bytes:
@@ -103,7 +103,7 @@ async def test_the_next_request_on_a_connection_starts_from_nothing(edge, path: 
     for _ in range(12):
         for part in (head(path, 60_000) + bytes(30_000), bytes(30_000)):
             client.send(part)
-            await asyncio.sleep(0.001)
+            await edge.read_all()
         assert (await client.reply()).status in (200, 500, 404)
         assert held(edge) == 0
 
@@ -190,24 +190,37 @@ async def test_a_body_that_is_cut_is_read_to_its_end_if_that_is_near(edge, chunk
 
 
 @pytest.mark.parametrize("path", ["/cut", "/small", "/nowhere"])
-async def test_a_client_that_sends_without_end_is_not_read_without_end(edge, path: str):
-    client = await (await edge.start(Timeouts(0.5, LONG, LONG, LONG))).connect()
+async def test_a_client_that_sends_without_end_is_answered_and_closed(edge, path: str):
+    client = await (await edge.start(Timeouts(linger=0.5))).connect()
     client.send(head(path, None))
-    await edge.until(lambda: len(edge.listener._sweep.connections) == 1)
-    (connection,) = edge.listener._sweep.connections
 
-    async def pour_for_ever() -> None:
+    async def pour_forever() -> None:
         while True:
             await pour(client, 1, chunked=True)
 
-    pouring = asyncio.ensure_future(pour_for_ever())
+    pouring = asyncio.ensure_future(pour_forever())
     reply = await client.reply()
     assert (reply.status, reply.headers["connection"]) == ({"/cut": 200, "/small": 413}.get(path, 404), "close")
-    await edge.until(lambda: not connection._reading or connection._transport is None)
     await edge.gone()
-    assert connection._drained <= 17 * MEBIBYTE
     pouring.cancel()
     await asyncio.wait([pouring])
+
+
+@pytest.mark.parametrize(("path", "status"), [("/cut", 200), ("/now", 413), ("/nowhere", 404)])
+def test_a_client_that_sends_without_end_is_not_read_without_end(path: str, status: int):
+    served = Served()
+    served.receive(head(path, None))
+    while b"HTTP/1.1 " not in served.wire.written:
+        served.receive(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+    assert served.wire.written.startswith(b"HTTP/1.1 %d " % status)
+    answered_after = served.taken
+    assert answered_after <= 17 * MEBIBYTE
+    while served.wire.reading:
+        served.receive(b"10000\r\n" + bytes(1 << 16) + b"\r\n")
+    assert served.taken - answered_after <= 17 * MEBIBYTE
+    served.connection.expire()
+    assert served.wire.closed
+    served.end()
 
 
 def unreadable_routes(edge) -> tuple[Route, ...]:

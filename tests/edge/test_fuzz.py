@@ -2,101 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.edge.connection import Connection
-from penstock.edge.encoding import CONTINUE
-from penstock.edge.http import Request, Response
-from penstock.edge.router import BodyRule, Route, Router
-from penstock.edge.sweep import Sweep
-from penstock.edge.timeouts import EdgeLimits, Timeouts
-from penstock.pending import Pending
-
-
-class Wire:
-    """A transport that keeps what is written to it."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.written += data
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-    def can_write_eof(self) -> bool:
-        return False
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def get_extra_info(self, _name: str) -> None:
-        return None
-
-
-class Served:
-    """A connection with no socket, on a loop that runs only when told to."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.pending: list[Pending[Response]] = []
-        rule = BodyRule(1 << 16)
-        routes = (
-            Route("GET", "/now", self.now),
-            Route("POST", "/now", self.now, rule),
-            Route("POST", "/later", self.later, rule),
-            Route("POST", "/cut", self.now, BodyRule(5, cut=True)),
-        )
-        self.sweep = Sweep(self.loop, Timeouts(), EdgeLimits())
-        self.connection = Connection(Router(routes), self.sweep, self.loop)
-        self.wire = Wire()
-        self.connection.connection_made(self.wire)
-
-    def now(self, request: Request) -> Response:
-        return Response(200, b"%d %d " % (len(request.body), request.cut) + request.body)
-
-    def later(self, request: Request) -> Pending[Response]:
-        self.pending.append(Pending())
-        return self.pending[-1].map(lambda _: self.now(request))
-
-    def turn(self) -> None:
-        self.loop.call_soon(self.loop.stop)
-        self.loop.run_forever()
-
-    def settle(self) -> None:
-        """Resolve whatever waits, until nothing does."""
-        self.turn()
-        while self.pending:
-            self.pending.pop().resolve(Response(200))
-            self.turn()
-
-    def receive(self, data: bytes) -> None:
-        if not self.wire.closed:
-            self.connection.data_received(data)
-
-    def end(self) -> bytes:
-        self.settle()
-        written = self.wire.written
-        self.connection.connection_lost(None)
-        assert not self.sweep.connections
-        self.sweep.cancel()
-        self.loop.close()
-        # Whether a body is asked for depends on whether it has come already.
-        written = written.replace(CONTINUE, b"")
-        return b"\r\n".join(line for line in written.split(b"\r\n") if not line.startswith(b"Date:"))
-
+from tests.edge.wire import Served
 
 STREAM = b"".join(
     (
@@ -120,7 +29,7 @@ def answers(pieces: list[tuple[bytes, bool]]) -> bytes:
     for piece, settle in pieces:
         served.receive(piece)
         if settle:
-            served.settle()
+            served.answer_all()
     return served.end()
 
 
@@ -166,9 +75,9 @@ def test_any_bytes_leave_the_connection_answered_or_waiting(words: list[bytes], 
     for number, word in enumerate(words):
         served.receive(word)
         if number in settled:
-            served.settle()
-    served.settle()
-    # Whatever came, the sweep can end it: nothing stays for ever.
+            served.answer_all()
+    served.answer_all()
+    # Whatever came, a deadline can end it: nothing stays forever.
     for _ in range(4):
         if not served.wire.closed:
             served.connection.expire()

@@ -1,7 +1,7 @@
 """A response to the bytes of an HTTP/1.1 answer.
 
 It never lets a header value forge another header or a second response, and it reads no clock: the
-sweep of a listener tells it the date.
+connections of a listener tell it the date.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus
 
 _LENGTHS: Final = [b"Content-Length: %d\r\n\r\n" % size for size in range(1024)]
 
-# Whoever sets these decides where a message ends; that must stay in one hand.
+# These decide where a message ends, so they are set in one place.
 _FRAMING: Final = frozenset((b"content-length", b"transfer-encoding", b"connection"))
 
-# Handlers mostly answer with the same few constant tuples. Full, it simply takes no more: headers
-# that differ every time must not push out those that do not.
+# Handlers mostly answer with the same few short tuples. Longer ones describe a message and differ every
+# time: hashing all their values would only show that they are not here.
+_MOST_HEADERS_KEPT: Final = 2
 _BLOCKS_KEPT: Final = 256
 _blocks: dict[tuple[tuple[bytes, bytes], ...], bytes] = {(): b""}
+# Hashes of tuples that were answered lately, so that only those are kept that come again.
+_lately = [0] * _BLOCKS_KEPT
 
 # Status line, server and date of every status answered in this second.
 _openings: dict[int, bytes] = {}
@@ -53,7 +56,7 @@ def encode(response: Response, connection: bytes, without_body: bool) -> bytes:
     status = response.status
     opening = _openings.get(status) or _open(status)
     headers = response.headers
-    block = _blocks.get(headers)
+    block = _blocks.get(headers) if len(headers) <= _MOST_HEADERS_KEPT else None
     if block is None:
         block = _encode_headers(headers)
     body = response.body
@@ -82,6 +85,11 @@ def _encode_headers(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     for name, _ in headers:
         if name.lower() in _FRAMING:
             raise ValueError("framing headers belong to the edge")
-    if len(_blocks) < _BLOCKS_KEPT:
-        _blocks[headers] = block
+    if len(headers) <= _MOST_HEADERS_KEPT and len(_blocks) < _BLOCKS_KEPT:
+        mark = hash(headers)
+        place = mark % _BLOCKS_KEPT
+        if _lately[place] == mark:
+            _blocks[headers] = block
+        else:
+            _lately[place] = mark
     return block

@@ -18,12 +18,10 @@ class Request:
     `path` and `query` are as they were sent; `params` are the percent-decoded segments that the
     pattern of the route names, in their order. Header names are lower case, and the values of a
     repeated header are joined with a comma. `cut` says that the body was longer than the rule of
-    its route, and that only its beginning is here. `caller` is whatever the guard of the router puts there.
+    its route, and that only its beginning is here. `caller` is for the guard of the router to set.
     """
 
     __slots__ = ("_query_params", "body", "caller", "cut", "headers", "method", "params", "path", "query")
-
-    _query_params: dict[str, str]
 
     def __init__(
         self,
@@ -43,15 +41,14 @@ class Request:
         self.params = params
         self.cut = cut
         self.caller: Any = None
+        self._query_params: dict[str, str] | None = None
 
     def query_params(self) -> dict[str, str]:
         """The decoded query; of a repeated name the last value, and blank values are kept."""
-        # The slot stays empty until asked for: most requests never are, and each store counts.
-        try:
-            return self._query_params
-        except AttributeError:
-            self._query_params = dict(parse_qsl(self.query, keep_blank_values=True))
-            return self._query_params
+        params = self._query_params
+        if params is None:
+            self._query_params = params = dict(parse_qsl(self.query, keep_blank_values=True))
+        return params
 
     def __repr__(self) -> str:
         # No header or body: either may hold a secret, and a repr ends up in logs.

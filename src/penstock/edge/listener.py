@@ -1,6 +1,6 @@
 """The listening socket of a router: start, the port it got, and a stop that lets requests finish.
 
-It knows any asyncio event loop; the program chooses uvloop. It never reads a request.
+Any asyncio event loop will do; the program chooses uvloop. It never reads a request.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import asyncio
 import ssl as tls
 
 from penstock.edge.connection import Connection
+from penstock.edge.connections import Connections
+from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.router import Router
-from penstock.edge.sweep import Sweep
-from penstock.edge.timeouts import EdgeLimits, Timeouts
 
-_QUEUE_OF_THE_KERNEL = 1024
+# Connections that the kernel keeps until the event loop accepts them.
+_ACCEPT_BACKLOG = 1024
 
 
 class Listener:
@@ -22,26 +23,31 @@ class Listener:
         self._timeouts = timeouts or Timeouts()
         self._limits = limits or EdgeLimits()
         self._server: asyncio.Server | None = None
-        self._sweep: Sweep | None = None
+        self._connections: Connections | None = None
         self._port = 0
 
     async def start(self, host: str, port: int, ssl: tls.SSLContext | None = None) -> None:
         loop = asyncio.get_running_loop()
         router = self._router
-        sweep = Sweep(loop, self._timeouts, self._limits)
+        connections = Connections(loop, self._timeouts, self._limits)
+
+        def connect() -> asyncio.BaseProtocol:
+            # A protocol by its methods: a base class would keep it from being compiled.
+            return Connection(router, connections, loop)  # type: ignore[return-value]
+
         try:
             self._server = await loop.create_server(
-                lambda: Connection(router, sweep, loop),
+                connect,
                 host,
                 port,
                 ssl=ssl,
-                backlog=_QUEUE_OF_THE_KERNEL,
+                backlog=_ACCEPT_BACKLOG,
                 ssl_handshake_timeout=self._timeouts.header if ssl is not None else None,
             )
         except BaseException:
-            sweep.cancel()
+            connections.stop_clock()
             raise
-        self._sweep = sweep
+        self._connections = connections
         self._port = self._server.sockets[0].getsockname()[1]
 
     @property
@@ -51,14 +57,20 @@ class Listener:
 
     @property
     def connections(self) -> int:
-        return 0 if self._sweep is None else len(self._sweep.connections)
+        """How many clients are connected."""
+        return 0 if self._connections is None else len(self._connections)
+
+    @property
+    def body_bytes(self) -> int:
+        """What the bodies of all clients hold at the moment, of `EdgeLimits.body_bytes`."""
+        return 0 if self._connections is None else self._connections.bodies.held
 
     async def stop(self, grace: float) -> None:
         """Take no more connections, answer what is in progress, end what is left after `grace` seconds."""
-        server, sweep = self._server, self._sweep
-        if server is None or sweep is None:
+        server, connections = self._server, self._connections
+        if server is None or connections is None:
             return
         self._server = None
         server.close()
-        await sweep.wind_down(grace)
+        await connections.wind_down(grace)
         await server.wait_closed()

@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from penstock.edge.head import origin_form
 from penstock.edge.http import Handler, Request, Response
 
 _JSON: Final = (b"Content-Type", b"application/json")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+_TARGETS_KEPT: Final = 4096
+_LONGEST_TARGET_KEPT: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class Route:
     `choose` hands a request over to another route by its headers, before its body is read.
     `unreadable` answers a request whose body came too slowly, or whose client stopped in the middle of
     it; it is told which. Without it the answer is 408 to the first, and none to the second.
-    `permission` is not looked at here: it is for the guard. `refuses` marks the routes the router
-    makes for requests that match none.
+    `permission` is for the guard; the router does not look at it. `refuses` marks the routes that the
+    router makes for requests that match none.
     """
 
     method: str
@@ -58,7 +62,7 @@ Target: TypeAlias = tuple[str, str, str, Route, tuple[str, ...]]
 
 
 class Client(Protocol):
-    """Whoever is at the other end of a connection."""
+    """The other end of a connection."""
 
     def address(self) -> str:
         """As far as the network tells; behind a proxy, the proxy's."""
@@ -90,7 +94,7 @@ def _refused(_request: Request | None, status: int, reason: str) -> Response:
 @dataclass(frozen=True, slots=True)
 class Errors:
     """How the edge puts its own answers. `refused` is for requests the edge turns away by itself
-    (400, 408, 413, 414, 417, 431, 501, 503); it gets no request when none could be read."""
+    (400, 408, 413, 414, 417, 431, 501, 503); it gets no request if none could be read."""
 
     not_found: Callable[[Request], Response] = _not_found
     method_not_allowed: Callable[[Request, tuple[str, ...]], Response] = _method_not_allowed
@@ -110,9 +114,12 @@ class Router:
     def __init__(self, routes: Iterable[Route], errors: Errors | None = None, guard: Guard | None = None) -> None:
         self.errors = errors = errors or Errors()
         self.guard = guard
-        # Kept and bounded by the connections, which all share it.
+        # Clients ask for the same few targets all the time: taking one apart is done once. The key is the
+        # method and the target as they were sent.
         self.targets: dict[bytes, Target] = {}
-        self._not_found = _refusal(errors.not_found)
+        # Hashes of targets that were asked for lately, each in the place that its lowest bits name.
+        self._lately = [0] * _TARGETS_KEPT
+        self.not_found = _refusal(errors.not_found)
         self._bad_escape = _refusal(lambda request: errors.refused(request, 400, "bad escape in the path"))
         self._root = _Node()
         for route in routes:
@@ -127,7 +134,7 @@ class Router:
         route gets one that refuses it."""
         node = self._whole.get(path)
         if node is not None:
-            return node.routes.get(method) or node.wrong_method or self._not_found, ()
+            return node.routes.get(method) or node.wrong_method or self.not_found, ()
         segments = path.split("/")
         if "%" in path:
             # Before comparing: an escaped letter must not open a way around a static segment.
@@ -136,7 +143,7 @@ class Router:
             except ValueError:
                 return self._bad_escape, ()
         if segments[0]:
-            return self._not_found, ()
+            return self.not_found, ()
         node = self._root
         params: tuple[str, ...] = ()
         for segment in segments[1:]:
@@ -144,10 +151,37 @@ class Router:
             if following is None:
                 following = node.parameter
                 if following is None or not segment:
-                    return self._not_found, ()
+                    return self.not_found, ()
                 params += (segment,)
             node = following
-        return node.routes.get(method) or node.wrong_method or self._not_found, params
+        return node.routes.get(method) or node.wrong_method or self.not_found, params
+
+    def resolve(self, name: bytes, url: bytes) -> Target:
+        """Take a target that is not among `targets` apart, and keep it if it will be asked for again."""
+        method = name.decode("latin-1")
+        text = url.decode("latin-1")
+        if text[0] != "/" or "#" in text:
+            text = origin_form(text)
+        path, _, query = text.partition("?")
+        route, params = self.match(method, path)
+        target = (method, path, query, route, params)
+        # No method is another one followed by what a target may begin with.
+        self._remember(name + url, target)
+        return target
+
+    def _remember(self, key: bytes, target: Target) -> None:
+        """Keep a target that is asked for a second time: one with the id of a message seldom is."""
+        if len(key) > _LONGEST_TARGET_KEPT:
+            return
+        mark = hash(key)
+        place = mark % _TARGETS_KEPT
+        if self._lately[place] != mark:
+            self._lately[place] = mark
+            return
+        if len(self.targets) >= _TARGETS_KEPT:
+            # Starting over costs the few that are in use one look-up each.
+            self.targets.clear()
+        self.targets[key] = target
 
     def refuse_method(self, allowed: tuple[str, ...]) -> Route:
         answer = self.errors.method_not_allowed

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from penstock.broker import LocalBroker
 from penstock.clock import Clock, system_clock
+from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
-from penstock.edge.timeouts import EdgeLimits, Timeouts
 from penstock.errors import InvalidSetting
 from penstock.faces.guard import Guard
 from penstock.faces.origin import Origins

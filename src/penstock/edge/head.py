@@ -1,6 +1,6 @@
 """What the edge asks of a request head beyond what the parser has checked already.
 
-llhttp is strict by default: it turns away repeated or unreadable Content-Length, Content-Length next
+llhttp is strict by default: it refuses repeated or unreadable Content-Length, Content-Length next
 to Transfer-Encoding, chunk sizes with anything but hexadecimal digits, line ends without CR, folded
 lines and spaces before a colon. Left to us are versions, Host, transfer codings, expectations and
 the form of the target. Nothing here touches a connection.
@@ -11,8 +11,8 @@ from __future__ import annotations
 from penstock.edge.encoding import CLOSE, KEEP, KEEP_OLD
 
 
-class RefusedError(Exception):
-    """A request that is turned away by the edge itself, and its connection closed."""
+class Refused(Exception):
+    """A request that the edge refuses by itself, before it closes the connection."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -28,23 +28,23 @@ def persistence(version: str, connection: bytes | None) -> bytes:
     if version == "1.1":
         return CLOSE if b"close" in options else KEEP
     if version != "1.0":
-        raise RefusedError(400, "unknown HTTP version")
+        raise Refused(400, "unknown HTTP version")
     return KEEP_OLD if b"keep-alive" in options and b"close" not in options else CLOSE
 
 
 def check_transfer_encoding(value: bytes, version: str) -> None:
     # A proxy that speaks 1.0 does not know chunks, so it sees another end of the message than we do.
     if version != "1.1":
-        raise RefusedError(400, "Transfer-Encoding needs HTTP/1.1")
-    # The parser takes any list that ends in "chunked", but nobody here would undo the rest.
+        raise Refused(400, "Transfer-Encoding needs HTTP/1.1")
+    # The parser takes any list that ends in "chunked", but nothing here would undo the rest.
     if value.strip().lower() != b"chunked":
-        raise RefusedError(501, "unknown transfer coding")
+        raise Refused(501, "unknown transfer coding")
 
 
 def origin_form(target: str) -> str:
     """Path and query of a target in absolute form; other forms are left as they are."""
     if "#" in target:
-        raise RefusedError(400, "a fragment is not part of a request")
+        raise Refused(400, "a fragment is not part of a request")
     scheme, separator, rest = target.partition("://")
     if not separator or scheme.lower() not in ("http", "https"):
         return target

@@ -1,25 +1,27 @@
 """All connections of one listener, and the clock that ends those which take too long.
 
 One timer looks at every connection about twice a second and compares floats; no request ever starts a
-timer. Connections read the deadlines from here instead of asking the time. Nothing here reads or
-writes a socket.
+timer. Connections read the deadlines from here instead of asking the time, and answers get their `Date`
+by the same timer. Nothing here reads or writes a socket.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
+from typing import Final, Protocol
 
-from penstock.edge.budget import BodyBudget
 from penstock.edge.encoding import CLOSE, KEEP, set_date
-from penstock.edge.timeouts import EdgeLimits, Timeouts
+from penstock.edge.limits import BodyBudget, EdgeLimits, Timeouts
 
-NEVER = float("inf")
+NEVER: Final = float("inf")
+
+# An aborted connection is lost in one of the next turns of the loop; this only bounds the wait for that.
+_ABORT_S: Final = 1.0
 
 
-class Swept(Protocol):
-    """What the sweep knows of a connection."""
+class Timed(Protocol):
+    """What the clock knows of a connection."""
 
     deadline: float
 
@@ -29,36 +31,39 @@ class Swept(Protocol):
     def wind_down(self) -> None: ...
 
 
-class Sweep:
+class Connections:
+    """`bodies` is the budget of all of them; `persist` is how an HTTP/1.1 answer leaves its connection,
+    unless the client asked otherwise; `now` is seconds since the start, as of the last look."""
+
     __slots__ = (
         "_choked",
         "_emptied",
         "_interval",
         "_last",
         "_loop",
+        "_open",
+        "_timeouts",
         "_timer",
         "bodies",
         "body_until",
-        "connections",
         "head_until",
         "idle_until",
         "limits",
         "linger_until",
         "now",
         "persist",
-        "timeouts",
         "write_until",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, limits: EdgeLimits) -> None:
-        self.timeouts = timeouts
         self.limits = limits
-        self.connections: set[Swept] = set()
         self.bodies = BodyBudget(limits.body_bytes)
-        # How an HTTP/1.1 answer leaves its connection, unless the client asked otherwise.
         self.persist = KEEP
         self.now = 0.0
-        self._choked: dict[Swept, tuple[float, int]] = {}
+        self._timeouts = timeouts
+        self._open: set[Timed] = set()
+        # Those that take no bytes: by when one must be taken, and how many there were.
+        self._choked: dict[Timed, tuple[float, int]] = {}
         self._emptied: asyncio.Event | None = None
         self._loop = loop
         self._last = loop.time()
@@ -68,26 +73,47 @@ class Sweep:
         set_date(time.time())
         self._timer = loop.call_later(self._interval, self._tick)
 
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: Timed) -> int:
+        """Returns how many there are now."""
+        self._open.add(connection)
+        return len(self._open)
+
+    def forget(self, connection: Timed) -> None:
+        self._open.discard(connection)
+        self._choked.pop(connection, None)
+        if self._emptied is not None and not self._open:
+            self._emptied.set()
+
+    def choke(self, connection: Timed) -> None:
+        """The client takes no bytes; it has until the write deadline to take one."""
+        self._choked[connection] = (self.write_until, connection.unwritten())
+
+    def unchoke(self, connection: Timed) -> None:
+        self._choked.pop(connection, None)
+
     def _set_deadlines(self) -> None:
         # `now` may be one interval old when a connection takes its deadline; never end one early.
         now = self.now + self._interval
-        timeouts = self.timeouts
+        timeouts = self._timeouts
         self.head_until = now + timeouts.header
         self.body_until = now + timeouts.body
         self.idle_until = now + timeouts.idle
         self.write_until = now + timeouts.write
-        self.linger_until = now + min(2.0, timeouts.header)
+        self.linger_until = now + min(timeouts.linger, timeouts.header)
 
     def _tick(self) -> None:
         self._timer = self._loop.call_later(self._interval, self._tick)
         at = self._loop.time()
-        # Time in which the loop stood still is nobody's fault but ours: clients do not pay for it.
+        # Time in which the loop stood still is our own fault: clients do not pay for it.
         self.now += min(at - self._last, 2 * self._interval)
         self._last = at
         self._set_deadlines()
         set_date(time.time())
         now = self.now
-        for connection in [one for one in self.connections if one.deadline <= now]:
+        for connection in [one for one in self._open if one.deadline <= now]:
             connection.expire()
         for connection, (until, size) in list(self._choked.items()):
             unwritten = connection.unwritten()
@@ -96,37 +122,23 @@ class Sweep:
             elif until <= now:
                 connection.abort()
 
-    def choke(self, connection: Swept) -> None:
-        """The client takes no bytes; it has until the write deadline to take one."""
-        self._choked[connection] = (self.write_until, connection.unwritten())
-
-    def unchoke(self, connection: Swept) -> None:
-        self._choked.pop(connection, None)
-
-    def forget(self, connection: Swept) -> None:
-        self.connections.discard(connection)
-        self._choked.pop(connection, None)
-        if self._emptied is not None and not self.connections:
-            self._emptied.set()
-
     async def wind_down(self, grace: float) -> None:
         """Let requests in progress be answered for `grace` seconds, then end every connection."""
         self.persist = CLOSE
         self._emptied = asyncio.Event()
-        for connection in list(self.connections):
+        for connection in list(self._open):
             connection.wind_down()
         await self._wait_until_empty(grace)
-        for connection in list(self.connections):
+        for connection in list(self._open):
             connection.abort()
-        # An aborted connection is lost in one of the next turns of the loop.
-        await self._wait_until_empty(1.0)
-        self.cancel()
+        await self._wait_until_empty(_ABORT_S)
+        self.stop_clock()
 
-    def cancel(self) -> None:
+    def stop_clock(self) -> None:
         self._timer.cancel()
 
     async def _wait_until_empty(self, seconds: float) -> None:
-        if self.connections and self._emptied is not None:
+        if self._open and self._emptied is not None:
             try:
                 await asyncio.wait_for(self._emptied.wait(), seconds)
             except TimeoutError:
