@@ -214,14 +214,12 @@ class Connection:
                 # Not yet, if the client does not take the answers before this one. TLS cannot be half closed.
                 return bool(self._queue) and transport.get_extra_info("sslcontext") is None
             # Answers already written are still flushed by the transport.
-            self._held |= _CLOSING
-            self.deadline = self._connections.write_until
+            self._flush()
             return False
         pending, self._pending = self._pending, None
         if pending is not None and pending.cancel():
             self._current = None
-            self._held |= _CLOSING
-            self.deadline = self._connections.write_until
+            self._flush()
             return False
         # TLS cannot be half closed; there the answer is lost with the connection.
         if transport.get_extra_info("sslcontext") is not None:
@@ -256,10 +254,8 @@ class Connection:
 
     def resume_writing(self) -> None:
         self._held &= ~_CHOKED
-        self._connections.unchoke(self)
-        if self._held & _CLOSING:
-            self.deadline = self._connections.write_until
-        else:
+        if not self._held & _CLOSING:
+            self._connections.unchoke(self)
             self._advance()
 
     def address(self) -> str:
@@ -781,12 +777,20 @@ class Connection:
             transport.write_eof()
 
     def _close(self) -> None:
-        """Close once everything is written; the deadline ends a client that does not take it."""
+        """Close once everything is written."""
         self._phase = _DONE
-        self._held |= _CLOSING
-        self.deadline = self._connections.write_until
+        self._flush()
         if self._transport is not None:
             self._transport.close()
+
+    def _flush(self) -> None:
+        """Nothing more will be written. What the transport still has is the client's as long as it takes some of it."""
+        self._held |= _CLOSING
+        if self._transport is not None and self._transport.get_write_buffer_size():
+            self.deadline = NEVER
+            self._connections.choke(self)
+        else:
+            self.deadline = self._connections.write_until
 
     def abort(self) -> None:
         self._held |= _CLOSING
@@ -802,7 +806,7 @@ class Connection:
         elif held & _ANSWERED and not held & _CLOSING:
             self._close()
         elif held:
-            # With its handler, or choked, which has a deadline of its own. Set anew when it goes on.
+            # With its handler, or choked, which `Connections` watches. Set anew when it goes on.
             self.deadline = NEVER
         elif self._phase == _IDLE:
             self._close()
