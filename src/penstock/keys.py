@@ -53,7 +53,7 @@ def check_rules(rules: Iterable[str]) -> tuple[str, ...]:
     for rule in checked:
         parts = rule.split("|")
         if len(parts) != 3 or parts[0] != "queue":
-            raise InvalidRequest(f"{rule[:80]!r} is no rule: it should be queue|<action>|<name or glob>")
+            raise InvalidRequest(f"{rule[:80]!r} is not a rule: it should be queue|<action>|<name or glob>")
         if parts[1] not in (*ACTIONS, "*"):
             raise InvalidRequest(f"{rule[:80]!r}: the action is one of {', '.join(ACTIONS)}, or *")
         if _GLOB.fullmatch(parts[2]) is None:

@@ -94,7 +94,8 @@ class Commit:
             return
         operations = self._arrived[: self._unit_operations]
         del self._arrived[: self._unit_operations]
-        self.polls.join(operations)
+        if self.polls.waiters:
+            self.polls.join(operations)
         if self._lanes is None:
             self._settle(operations, self._units.serve(operations))
         else:

@@ -1,8 +1,8 @@
 """The threads in which units of a store run that takes its time, and how long callers wait for them.
 
 A database may hang: it keeps its connections and does not answer. A thread that waits for it cannot be called back. But
-its callers can be told, and so can those who wait for a thread; and while every thread hangs, whoever comes is told at
-once. What such a thread does in the end, it does for nobody.
+its callers can be told, and so can those who wait for a thread; and while every thread hangs, new callers are told at
+once. What such a thread does in the end is not told to anyone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-# How often the clock is looked at: so many times within the timeout, and at least every so many seconds.
+# How often the clock is looked at: this many times within the timeout, and at least every so many seconds.
 _LOOKS = 10
 _LONGEST_LOOK_S = 0.5
 
@@ -46,14 +46,14 @@ class Lanes:
         self._errands: list[_Errand] = []
         self._came_back = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        # Whether every lane has been at the store for longer than anybody waits.
+        # Whether every lane has been at the store for longer than a caller waits.
         self.hangs = False
 
     def is_free(self) -> bool:
         return len(self._errands) < self._count
 
     def admit(self, operation: Operation) -> bool:
-        """Its time counts from now on. False where nobody is let in, and its caller has been told."""
+        """Its time counts from now on. False where the store hangs, and its caller has been told so."""
         operation.since = self._loop.time()
         if self.hangs and not operation.is_patient():
             operation.give_up(self.no_answer())
@@ -102,7 +102,7 @@ class Lanes:
             try:
                 operation.give_up(self.no_answer())
             except Exception:
-                log.exception("whoever was told that the store does not answer has failed")
+                log.exception("a listener has failed on a store that does not answer")
 
     async def finish(self, grace_s: float) -> int:
         """Wait until no thread is at the store, but not longer than this; how many still are."""

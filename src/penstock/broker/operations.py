@@ -149,8 +149,8 @@ class Again:
 
 
 class Work(Operation):
-    """A task on its way. Housekeeping is `patient`: nobody waits for it, and begun again before its end it would only
-    keep another thread busy."""
+    """A task on its way. Housekeeping is `patient`: no caller waits for it, and begun again before its end it would
+    only keep another thread busy."""
 
     __slots__ = ("patient", "task", "writes")
 

@@ -103,13 +103,12 @@ class Polls:
     def join(self, operations: list[Operation]) -> None:
         """Add waiting claims to a unit that sends to their queue: a message never serves more than one claim, so as
         many may try as there are messages."""
-        if self.waiters:
-            for send in [operation for operation in operations if isinstance(operation, Send)]:
-                for claim in self.waiters.take(send.queue, len(send.drafts)):
-                    claim.since = send.since
-                    operations.append(claim)
-            # Claims that have waited go before those that have just come.
-            operations.sort(key=lambda operation: not (isinstance(operation, Claim) and operation.has_waited))
+        for send in [operation for operation in operations if isinstance(operation, Send)]:
+            for claim in self.waiters.take(send.queue, len(send.drafts)):
+                claim.since = send.since
+                operations.append(claim)
+        # Claims that have waited go before those that have just come.
+        operations.sort(key=lambda operation: not (isinstance(operation, Claim) and operation.has_waited))
 
     def go_on(self, operations: Sequence[Operation], stirred: Set[str], in_vain: Sequence[Claim]) -> None:
         """After a unit that stirred these queues, and in which these claims have looked in vain."""

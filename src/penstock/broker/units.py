@@ -1,4 +1,4 @@
-"""Operations are served in a unit of the store, many at once. This may run in a thread: it tells nobody anything.
+"""Operations are served in a unit of the store, many at once. This may run in a thread, and tells no caller anything.
 
 Like operations on one queue become one call of the store: sixty-four claims of one are one claim of sixty-four,
 dealt out in the order of arrival. All operations of a unit come from callers who are waiting at the same time, so

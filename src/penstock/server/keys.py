@@ -1,7 +1,7 @@
 """The keys of the store, as a running server knows them.
 
-What this server does to keys is in force at once. What another process does, or another server on the same store, is
-noticed within a second. Requests are checked against memory, so a check never waits for the store.
+What this server does to keys is in force when it answers. What another process does, or another server on the same
+store, is noticed within a second. Requests are checked against memory, so a check never waits for the store.
 """
 
 from __future__ import annotations
