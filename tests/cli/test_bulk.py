@@ -220,6 +220,19 @@ def test_follow_prints_what_comes(server, client, acked):
         assert client.ack("q", second["receipt"]) == [True]
 
 
+def test_following_prints_its_header_once(server, client):
+    client.send("q", "first")
+    words = [*PENSTOCK, "claim", "q", "--follow", "--url", server.url]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as following:
+        header = following.stdout.readline().split()
+        assert header == [b"RECEIPT", b"RECEIVES", b"AGE", b"ATTRIBUTES", b"BODY"]
+        assert following.stdout.readline().split()[-1] == b"first"
+        client.send("q", "second", attributes={"lang": "en"})
+        assert following.stdout.readline().split()[-2:] == [b"lang=en", b"second"]
+        following.send_signal(signal.SIGINT)
+        assert following.wait() == 130
+
+
 def test_follow_of_an_unknown_queue_or_address(run, server):
     assert run("claim", "nowhere", "--follow").exit_code == 3
     assert run("claim", "q", "--follow", "--url", "http://127.0.0.1:1").exit_code == 4

@@ -9,22 +9,19 @@ import click
 
 from penstock import __version__
 from penstock.cli.claim import claim
-from penstock.cli.completion import completion
-from penstock.cli.config import config
 from penstock.cli.export import export, import_
 from penstock.cli.key import key
+from penstock.cli.ledger import ledger
+from penstock.cli.messages import ack, peek, purge, release, renew
 from penstock.cli.migrate import migrate_store
-from penstock.cli.move import move, redrive
-from penstock.cli.moves import moves
+from penstock.cli.move import move, moves, redrive
 from penstock.cli.options import explain_durations
-from penstock.cli.peek import peek
 from penstock.cli.pipeline import pipeline
-from penstock.cli.program import Program
-from penstock.cli.purge import purge
+from penstock.cli.program import Program, completion
 from penstock.cli.queue import queue
-from penstock.cli.receipts import ack, release, renew
 from penstock.cli.send import send
-from penstock.cli.serve import serve
+from penstock.cli.serve import config, serve
+from penstock.cli.shipment import shipment
 from penstock.cli.vsqs import vsqs
 
 __all__ = ["main"]
@@ -61,6 +58,8 @@ for _command in (
     moves,
     export,
     import_,
+    shipment,
+    ledger,
     key,
     pipeline,
     migrate_store,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock import limits
-from penstock.cli.messages import message_as_json, print_claimed
+from penstock.cli.messages import MessageTable, message_as_json
 from penstock.cli.options import Duration, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json, print_json_line
 from penstock.cli.program import NOT_ALL_DONE
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _SHORTEST_HOLD_MS = 100
 # How long a claim waits at the server while commands are awaited: a stop waits for it.
 _FOLLOWING_MS = 1_000
-_FIRST_NAP_S = 0.5
-_LONGEST_NAP_S = 10.0
 
 
 @click.command()
@@ -72,7 +70,7 @@ def claim(
     if as_json:
         print_json({"messages": [message_as_json(message) for message in messages]})
     elif messages:
-        print_claimed(messages)
+        MessageTable("receipt", messages).print(messages)
     if not messages:
         note(f"no message is ready in queue {queue}")
         return NOT_ALL_DONE
@@ -96,12 +94,14 @@ def _execute(
     follow: bool,
     as_json: bool,
 ) -> int | None:
-    from penstock.cli.execution import Execution
+    from penstock.cli.message_command import MessageCommand
 
     if hold_ms is not None and hold_ms < _SHORTEST_HOLD_MS:
         raise click.UsageError("--hold is at least 100ms with --exec, which renews it")
     wait_ms = _FOLLOWING_MS if follow else wait_ms
-    worked = Execution(command).work(client, queue, jobs=jobs, hold_ms=hold_ms, wait_ms=wait_ms, until_empty=not follow)
+    worked = MessageCommand(command).work(
+        client, queue, jobs=jobs, hold_ms=hold_ms, wait_ms=wait_ms, until_empty=not follow
+    )
     if as_json:
         print_json(asdict(worked))
     else:
@@ -112,12 +112,13 @@ def _execute(
 
 
 def _follow(client: Client, queue: str, limit: int, hold_ms: int | None, ack: bool, as_json: bool) -> int | None:
+    table = MessageTable("receipt")
     for messages in _as_they_come(client, queue, limit, hold_ms):
         if as_json:
             for message in messages:
                 print_json_line(message_as_json(message))
         else:
-            print_claimed(messages)
+            table.print(messages)
         # What is not printed must not be acked, and a pipe takes it only now.
         sys.stdout.flush()
         if ack:
@@ -128,20 +129,21 @@ def _follow(client: Client, queue: str, limit: int, hold_ms: int | None, ack: bo
 def _as_they_come(client: Client, queue: str, limit: int, hold_ms: int | None) -> Iterator[list[ClaimedMessage]]:
     """A server that is away for a while is waited for, but not the first time: then its address is wrong."""
     from penstock.client import Unavailable, Unreachable
+    from penstock.client.patience import Pauses
 
-    nap_s, reached = _FIRST_NAP_S, False
+    reached, pauses = False, None
     while True:
         try:
             messages = client.claim(queue, limit, hold_ms, limits.WAIT_MS if reached else 0)
         except (Unavailable, Unreachable) as error:
             if not reached:
                 raise
-            if nap_s == _FIRST_NAP_S:
+            if pauses is None:
+                pauses = Pauses(client.patience)
                 note(f"{error}; goes on when the server is back")
-            time.sleep(nap_s)
-            nap_s = min(2 * nap_s, _LONGEST_NAP_S)
+            time.sleep(pauses.after(error))
             continue
-        nap_s, reached = _FIRST_NAP_S, True
+        reached, pauses = True, None
         if messages:
             yield messages
 

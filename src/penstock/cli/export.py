@@ -10,8 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from penstock import limits
-from penstock.cli.feed import BadLine, Feed
-from penstock.cli.lines import lines_of
+from penstock.cli.lines import BadLine, LineSender, lines_of
 from penstock.cli.messages import message_as_json
 from penstock.cli.options import queue_argument, talks_to_server
 from penstock.cli.output import note
@@ -59,9 +58,9 @@ def import_(client: Client, queue: str, files: tuple[str, ...], as_json: bool) -
     Each FILE, or standard input, has a JSON object a line: body or body_base64, content_type, attributes, delay_ms. A
     message gets a new id and starts anew: what else export has written is left out.
     """
-    feed = Feed(client, queue, read_message)
-    feed.send_all(lines_of(files))
-    feed.report(as_json)
+    sender = LineSender(client, queue, read_message)
+    sender.send_all(lines_of(files))
+    sender.report(as_json)
 
 
 def read_message(line: bytes) -> Draft | None:

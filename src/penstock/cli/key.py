@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
-from penstock.cli.keyholder import KeyHolder, ListedKey, key_holder
+from penstock.cli.key_source import KeySource, key_source
 from penstock.cli.options import cacert_option
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 
 def _finds_keys(command: Command) -> Command:
-    """Adds the options that say where the keys are; the command gets their holder as its first argument."""
+    """Adds the options that say where the keys are; the command gets their source as its first argument."""
 
     @click.option("--store", metavar="URL", help="Open this store.  [default: as 'penstock serve' would have it here]")
     @click.option("--config", "path", metavar="PATH", help="Open the store that this file of settings names.")
@@ -30,12 +31,12 @@ def _finds_keys(command: Command) -> Command:
     @cacert_option
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
-    def with_holder(
+    def with_source(
         store: str | None, path: str | None, url: str | None, api_key: str | None, cacert: str | None, **rest: Any
     ) -> int | None:
-        return command(key_holder(store, path, url, api_key, cacert), **rest)
+        return command(key_source(store, path, url, api_key, cacert), **rest)
 
-    return with_holder
+    return with_source
 
 
 @click.group()
@@ -54,7 +55,7 @@ def key() -> None:
 @click.option("--name", required=True, help="What to call the key; never used again.")
 @click.option("--allow", "rules", multiple=True, required=True, metavar="RULE", help="What it may do.  [repeatable]")
 @_finds_keys
-def create(holder: KeyHolder, name: str, rules: tuple[str, ...], as_json: bool) -> None:
+def create(source: KeySource, name: str, rules: tuple[str, ...], as_json: bool) -> None:
     """Make a key and show its secret, once.
 
     Where there is no store yet, it is made.
@@ -62,7 +63,7 @@ def create(holder: KeyHolder, name: str, rules: tuple[str, ...], as_json: bool) 
     from penstock import keys
 
     name, rules = _checked("--name", keys.check_name, name), _checked("--allow", keys.check_rules, rules)
-    secret, more = holder.create(name, rules)
+    secret, more = source.create(name, rules)
     if more:
         note(more)
     if as_json:
@@ -74,11 +75,11 @@ def create(holder: KeyHolder, name: str, rules: tuple[str, ...], as_json: bool) 
 
 @key.command("list")
 @_finds_keys
-def list_(holder: KeyHolder, as_json: bool) -> None:
+def list_(source: KeySource, as_json: bool) -> None:
     """Show all keys and their rules, never their secrets."""
-    found = holder.list()
+    found = source.list()
     if as_json:
-        print_json([_shown(one) for one in found])
+        print_json([asdict(one) for one in found])
         return
     rows = [(one.name, _day(one.created_at), _day(one.revoked_at), ", ".join(one.rules)) for one in found]
     print_table(rows, ("name", "created", "revoked", "rules"))
@@ -87,9 +88,9 @@ def list_(holder: KeyHolder, as_json: bool) -> None:
 @key.command()
 @click.argument("name")
 @_finds_keys
-def revoke(holder: KeyHolder, name: str, as_json: bool) -> None:
+def revoke(source: KeySource, name: str, as_json: bool) -> None:
     """Refuse a key from now on, for good."""
-    holder.revoke(name)
+    source.revoke(name)
     if as_json:
         print_json({"revoked": name})
     else:
@@ -103,7 +104,7 @@ def revoke(holder: KeyHolder, name: str, as_json: bool) -> None:
 @click.option("--queue", required=True, help="On which queue; * stands for every queue.")
 @_finds_keys
 def check(
-    holder: KeyHolder, name: str | None, secret: str | None, action: str, queue: str, as_json: bool
+    source: KeySource, name: str | None, secret: str | None, action: str, queue: str, as_json: bool
 ) -> int | None:
     """Say which rule of a key permits something, or why it is not permitted."""
     from penstock import keys
@@ -115,9 +116,9 @@ def check(
     if secret == "-":  # noqa: S105
         secret = sys.stdin.readline().strip()
     if secret is not None:
-        found = holder.find(secret)
+        found = source.find(secret)
     else:
-        found = next((one for one in holder.list() if one.name == name), None)
+        found = next((one for one in source.list() if one.name == name), None)
     rule = None if found is None else keys.permitting_rule(found.rules, action, queue)
     if found is None:
         verdict = "not permitted: there is no such key"
@@ -141,10 +142,6 @@ def _checked(option: str, check: Callable[[T], T], value: T) -> T:
         return check(value)
     except InvalidRequest as error:
         raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
-
-
-def _shown(key: ListedKey) -> dict[str, object]:
-    return {"name": key.name, "rules": list(key.rules), "created_at": key.created_at, "revoked_at": key.revoked_at}
 
 
 def _day(instant: int | None) -> str:

@@ -1,51 +1,154 @@
-"""How the commands write messages."""
+"""`penstock ack`, `renew`, `release`, `peek` and `purge`, and how the commands write messages."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from penstock.cli.output import print_table
-from penstock.cli.text import age, body, number
+import click
+
+from penstock import limits
+from penstock.cli.options import Duration, confirmed, queue_argument, talks_to_server, yes_option
+from penstock.cli.output import Table, line_width, note, print_json
+from penstock.cli.program import NOT_ALL_DONE
+from penstock.cli.text import age, body, duration, number, plural
 from penstock.clock import system_clock
 
 if TYPE_CHECKING:
-    from penstock.client import ClaimedMessage, Message
+    from penstock.client import Client, Message
+
+_receipts = click.argument("receipts", nargs=-1, required=True, metavar="RECEIPT...")
+
+
+@click.command()
+@queue_argument
+@_receipts
+@talks_to_server
+def ack(client: Client, queue: str, receipts: tuple[str, ...], as_json: bool) -> int | None:
+    """Finish claimed messages: they are gone for good.
+
+    A RECEIPT comes from 'penstock claim'; a message id means the message whoever holds it.
+    """
+    return _report("acked", client, queue, receipts, client.ack(queue, receipts), as_json)
+
+
+@click.command()
+@queue_argument
+@_receipts
+@click.option("--hold", "hold_ms", type=Duration(), default="30s", show_default=True, help="How long from now.")
+@talks_to_server
+def renew(client: Client, queue: str, receipts: tuple[str, ...], hold_ms: int, as_json: bool) -> int | None:
+    """Hold claimed messages for longer."""
+    return _report("renewed", client, queue, receipts, client.renew(queue, receipts, hold_ms), as_json)
+
+
+@click.command()
+@queue_argument
+@_receipts
+@click.option("--delay", "delay_ms", type=Duration(), help="Ready after this, instead of the queue's backoff.")
+@talks_to_server
+def release(client: Client, queue: str, receipts: tuple[str, ...], delay_ms: int | None, as_json: bool) -> int | None:
+    """Give claimed messages back: they are ready at once, or after a delay or the queue's backoff."""
+    return _report("released", client, queue, receipts, client.release(queue, receipts, delay_ms), as_json)
+
+
+def _report(
+    verb: str, client: Client, queue: str, receipts: tuple[str, ...], done: list[bool], as_json: bool
+) -> int | None:
+    if not any(done):
+        # An unknown queue holds no claims, and the server says no more; a peek raises, and needs no further right.
+        client.peek(queue, 1)
+    if as_json:
+        print_json({"done": done})
+    else:
+        click.echo(f"{verb} {plural(sum(done), 'message')}")
+    for receipt, was_done in zip(receipts, done, strict=True):
+        if not was_done:
+            note(f"not {verb}: {receipt} (its claim has ended, or there is no such message)")
+    return None if all(done) else NOT_ALL_DONE
+
+
+@click.command()
+@queue_argument
+@click.option(
+    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=10, show_default=True, help="Messages at most."
+)
+@click.option("--after", metavar="CURSOR", help="Go on where an earlier peek ended.")
+@talks_to_server
+def peek(client: Client, queue: str, limit: int, after: str | None, as_json: bool) -> int | None:
+    """Look at messages, ready or not. Nothing is claimed."""
+    peeked = client.peek(queue, limit, after)
+    if as_json:
+        print_json({"messages": [message_as_json(message) for message in peeked.messages], "after": peeked.after})
+    elif peeked.messages:
+        MessageTable("id", peeked.messages).print(peeked.messages)
+        if peeked.after is not None and len(peeked.messages) == limit:
+            note(f"there may be more: --after {peeked.after}")
+    if not peeked.messages:
+        note(f"queue {queue} has no {'more ' if after else ''}messages")
+        return NOT_ALL_DONE
+    return None
+
+
+@click.command()
+@queue_argument
+@click.option("--older-than", "older_than_ms", type=Duration(), help="Only messages that were sent longer ago.")
+@yes_option
+@talks_to_server
+def purge(client: Client, queue: str, older_than_ms: int | None, yes: bool, as_json: bool) -> int | None:
+    """Remove every message of a queue, claimed or not. The queue stays."""
+    which = "" if older_than_ms is None else f" that is older than {duration(older_than_ms)}"
+    if not confirmed(f"Remove every message of queue {queue}{which}?", yes):
+        note("nothing was purged")
+        return NOT_ALL_DONE
+    purged = client.purge(queue, older_than_ms)
+    if as_json:
+        print_json({"purged": purged})
+    else:
+        click.echo(f"purged {plural(purged, 'message')}")
+    return None
+
+
+# How messages are written
 
 
 def message_as_json(message: Message) -> dict[str, object]:
-    """As the native API writes it: bytes that are no text become `body_base64`."""
+    """As the native API writes it."""
     value = asdict(message)
+    del value["body"]
+    return {**value, **body_as_json(message.body)}
+
+
+def body_as_json(body: bytes) -> dict[str, str]:
+    """Bytes that are not text become `body_base64`."""
     try:
-        value["body"] = message.text
+        return {"body": body.decode()}
     except UnicodeDecodeError:
-        del value["body"]
-        value["body_base64"] = base64.b64encode(message.body).decode()
-    return value
+        return {"body_base64": base64.b64encode(body).decode()}
 
 
-def print_claimed(messages: Sequence[ClaimedMessage]) -> None:
-    _print(["receipt"], [[message.receipt] for message in messages], messages)
+class MessageTable:
+    """Messages, more of which may come. `key` is what the first column shows of them."""
 
+    def __init__(self, key: Literal["id", "receipt"], first: Sequence[Message] | None = None) -> None:
+        """There is a column of attributes where the `first` messages have any; without them, always."""
+        self._key = key
+        self._has_attributes = first is None or any(message.attributes for message in first)
+        header = [key, *(["ready"] if key == "id" else []), "receives", "age"]
+        header += [*(["attributes"] if self._has_attributes else []), "body"]
+        self._table = Table(header, right=("receives", "age"), narrow=("attributes",), width=line_width())
 
-def print_peeked(messages: Sequence[Message]) -> None:
-    now = system_clock()
-    _print(["id", "ready"], [[message.id, _ready(message.ready_at, now)] for message in messages], messages)
+    def print(self, messages: Sequence[Message]) -> None:
+        now = system_clock()
+        self._table.print([self._row(message, now) for message in messages])
 
-
-def _print(header: list[str], starts: list[list[str]], messages: Sequence[Message]) -> None:
-    now = system_clock()
-    columns: dict[str, list[str]] = {
-        "receives": [number(message.receives) for message in messages],
-        "age": [age(message.sent_at, now) for message in messages],
-    }
-    if any(message.attributes for message in messages):
-        columns["attributes"] = [_attributes(message) for message in messages]
-    columns["body"] = [body(message.body) for message in messages]
-    rows = [start + list(row) for start, row in zip(starts, zip(*columns.values(), strict=True), strict=True)]
-    print_table(rows, [*header, *columns], right=("receives", "age"), narrow=("attributes",))
+    def _row(self, message: Message, now: int) -> list[str]:
+        ready = [_ready(message.ready_at, now)] if self._key == "id" else []
+        attributes = [_attributes(message)] if self._has_attributes else []
+        start = [getattr(message, self._key), *ready, number(message.receives), age(message.sent_at, now)]
+        return [*start, *attributes, body(message.body)]
 
 
 def _ready(ready_at: int, now: int) -> str:

@@ -13,7 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from penstock import limits
-from penstock.cli.text import duration, parse_duration
+from penstock.cli.text import duration, parse_duration, parse_instant
+from penstock.clock import system_clock
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -128,6 +129,20 @@ class Duration(click.ParamType[int]):
         if not self._least <= ms <= self._most:
             self.fail(f"{value} is not between {duration(self._least)} and {_readable(self._most)}", param, ctx)
         return ms
+
+
+class Instant(click.ParamType[int]):
+    """`2026-05-01`, `2026-05-01T12:30`, or `2h` for two hours ago; milliseconds since the epoch inside."""
+
+    name = "instant"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_instant(value, system_clock())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def _readable(ms: int) -> str:

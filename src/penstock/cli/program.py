@@ -1,4 +1,5 @@
-"""The program around the commands: every failure becomes one line on standard error and an exit code."""
+"""The program around the commands: every failure becomes one line on standard error and an exit code, and a shell can
+complete its words."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 
 import click
 from click.exceptions import NoArgsIsHelpError
+from click.shell_completion import ShellComplete, get_completion_class
 
 from penstock.cli.output import note
 from penstock.errors import CallerError, InvalidSetting, PenstockError, StoreUnavailable
@@ -94,3 +96,21 @@ def _code(error: Exception) -> int:
             return SERVER_FAILED
         case _:
             return NOT_ALL_DONE
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    bash:  eval "$(penstock completion bash)"
+    zsh:   eval "$(penstock completion zsh)"
+    fish:  penstock completion fish | source
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None  # noqa: S101
+    script = kind(ctx.find_root().command, {}, "penstock", "_PENSTOCK_COMPLETE")
+    # The plain form: bash's own would first run a bash to ask for its version.
+    click.echo(ShellComplete.source(script))

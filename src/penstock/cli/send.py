@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.feed import BadLine, Feed
-from penstock.cli.lines import lines_of
+from penstock.cli.lines import BadLine, LineSender, lines_of
 from penstock.cli.options import Duration, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json
 
@@ -67,9 +66,9 @@ def send(
         if body not in (None, "-"):
             raise click.UsageError(f"--{form} reads standard input or --file, not a BODY")
         read = _line_reader(form, content_type, dict(attributes), delay_ms)
-        feed = Feed(client, queue, read)
-        feed.send_all(lines_of(files))
-        feed.report(as_json)
+        sender = LineSender(client, queue, read)
+        sender.send_all(lines_of(files))
+        sender.report(as_json)
         return
     if len(files) > 1:
         raise click.UsageError("one message comes from one --file: several need --lines or --ndjson")

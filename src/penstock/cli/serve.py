@@ -1,15 +1,16 @@
-"""`penstock serve`, and the flags that it shares with `penstock config`: one for every setting."""
+"""`penstock serve` and `penstock config`, and the flags that they share: one for every setting."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container
+from dataclasses import asdict
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from penstock.cli.output import note
+from penstock.cli.output import note, print_json, print_table
 from penstock.server.config import SETTINGS, Loaded, Setting, load, shown
 
 _METAVARS: dict[type, str] = {int: "N", float: "SECONDS", str: "TEXT"}
@@ -68,3 +69,20 @@ def serve(path: str | None, **flags: object) -> None:
     from penstock.server.run import run
 
     run(loaded.config)
+
+
+@click.command()
+@setting_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def config(path: str | None, as_json: bool, **flags: object) -> None:
+    """Show the settings that 'penstock serve' would have here."""
+    loaded = load_settings(path, flags)
+    values = {name: shown(value) if isinstance(value, str) else value for name, value in asdict(loaded.config).items()}
+    if as_json:
+        settings = {name: {"value": value, "from": loaded.origins[name]} for name, value in values.items()}
+        print_json({"settings": settings, "warnings": loaded.warnings})
+        return
+    rows = [(name, shown(value), loaded.origins[name]) for name, value in values.items()]
+    print_table(rows, ("setting", "value", "from"))
+    for warning in loaded.warnings:
+        note(f"warning: {warning}")

@@ -14,40 +14,28 @@ import click
 from penstock.cli.options import connect
 
 if TYPE_CHECKING:
-    from penstock.client import Client
+    from penstock import model
+    from penstock.client import Client, Key
     from penstock.stores.protocol import Unit
 
 T = TypeVar("T")
 
 
-class ListedKey(Protocol):
-    """What both kinds of keys have: the store's own and the client's."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def rules(self) -> Sequence[str]: ...
-    @property
-    def created_at(self) -> int: ...
-    @property
-    def revoked_at(self) -> int | None: ...
-
-
-class KeyHolder(Protocol):
+class KeySource(Protocol):
     def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
         """The secret, and what else there is to say; empty if nothing."""
 
-    def list(self) -> Sequence[ListedKey]: ...
+    def list(self) -> Sequence[Key]: ...
 
     def revoke(self, name: str) -> None: ...
 
-    def find(self, secret: str) -> ListedKey | None:
+    def find(self, secret: str) -> Key | None:
         """The key with this secret."""
 
 
-def key_holder(
+def key_source(
     store: str | None, path: str | None, url: str | None, api_key: str | None, cacert: str | None
-) -> KeyHolder:
+) -> KeySource:
     """As the command line says, else the server in PENSTOCK_URL, else the store that a server would have here."""
     named = click.get_current_context().get_parameter_source("url")
     if store is not None or path is not None:
@@ -65,13 +53,13 @@ class ServerKeys:
         made = self._ask(lambda client: client.create_key(name, rules))
         return made.secret, made.warning or ""
 
-    def list(self) -> Sequence[ListedKey]:
+    def list(self) -> Sequence[Key]:
         return self._ask(lambda client: client.keys())
 
     def revoke(self, name: str) -> None:
         self._ask(lambda client: client.revoke_key(name))
 
-    def find(self, secret: str) -> ListedKey | None:  # noqa: ARG002
+    def find(self, secret: str) -> Key | None:  # noqa: ARG002
         raise click.UsageError("a server does not look for a key by its secret: give --name, or open the --store")
 
     def _ask(self, work: Callable[[Client], T]) -> T:
@@ -94,9 +82,8 @@ class StoreKeys:
             raise InvalidSetting("an mqcore:// store does not keep API keys")
 
     def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
-        from penstock import keys
+        from penstock import keys, model
         from penstock.clock import system_clock
-        from penstock.model import Key
         from penstock.stores import store_exists
 
         secret = keys.mint()
@@ -104,27 +91,29 @@ class StoreKeys:
 
         def create(unit: Unit, store_secret: bytes) -> bool:
             first = not unit.list_keys()
-            unit.create_key(Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
+            unit.create_key(model.Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
             return first
 
         first = self._work(create)
         more = [f"there was no store at {self._place()}: it was made, with this key"] if made else []
         return secret, "; ".join([*more, *([keys.FIRST_KEY] if first else [])])
 
-    def list(self) -> Sequence[ListedKey]:
-        return self._work_on_existing(lambda unit, _secret: unit.list_keys(), write=False)
+    def list(self) -> Sequence[Key]:
+        return self._work_on_existing(
+            lambda unit, _secret: [_without_digest(key) for key in unit.list_keys()], write=False
+        )
 
     def revoke(self, name: str) -> None:
         from penstock.clock import system_clock
 
         self._work_on_existing(lambda unit, _secret: unit.revoke_key(name, system_clock()))
 
-    def find(self, secret: str) -> ListedKey | None:
+    def find(self, secret: str) -> Key | None:
         from penstock import keys
 
-        def find(unit: Unit, store_secret: bytes) -> ListedKey | None:
+        def find(unit: Unit, store_secret: bytes) -> Key | None:
             digest = keys.digest(store_secret, secret.encode())
-            return next((key for key in unit.list_keys() if key.digest == digest), None)
+            return next((_without_digest(key) for key in unit.list_keys() if key.digest == digest), None)
 
         return self._work_on_existing(find, write=False)
 
@@ -153,3 +142,10 @@ class StoreKeys:
                 return work(unit, opened.secret)
         finally:
             opened.close()
+
+
+def _without_digest(key: model.Key) -> Key:
+    """As the client tells it, wherever it comes from."""
+    from penstock.client import Key
+
+    return Key(key.name, list(key.rules), key.created_at, key.revoked_at)

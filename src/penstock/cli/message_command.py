@@ -27,7 +27,7 @@ _HOLD_MS = 30_000
 _VARIABLE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 
 
-class Execution:
+class MessageCommand:
     def __init__(self, command: str) -> None:
         self._command = command
         self._running: set[subprocess.Popen[bytes]] = set()
