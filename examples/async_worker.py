@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 
-from penstock.client import AsyncClient, ClaimedMessage, QueueExists
+from penstock.client import AsyncClient, ClaimedMessage
 
 URL = os.environ.get("PENSTOCK_URL", "http://127.0.0.1:8080")
 
@@ -16,10 +16,7 @@ async def fetch(message: ClaimedMessage) -> None:
 
 async def main() -> None:
     async with AsyncClient(URL) as client:
-        try:
-            await client.create_queue("pages")
-        except QueueExists:
-            pass
+        await client.ensure_queue("pages")
         await client.send_many("pages", [f"https://example.com/{number}" for number in range(200)])
 
         worked = await client.work("pages", fetch, concurrency=50, until_empty="--until-empty" in sys.argv)

@@ -3,13 +3,13 @@
 import os
 import sys
 
-from penstock.client import ClaimedMessage, Client, Discard, QueueExists, Retry
+from penstock.client import ClaimedMessage, Client, Discard, Retry
 
 URL = os.environ.get("PENSTOCK_URL", "http://127.0.0.1:8080")
 
 
 def handle(message: ClaimedMessage) -> None:
-    """Returning acks the message. An exception brings it back later; here, to be tried by the next worker."""
+    """Returning acks the message. An exception brings it back later, for this worker or another."""
     order = message.json
     if order["lines"] == 0:
         raise Discard("an order without lines: nothing to do, now or later")
@@ -22,11 +22,8 @@ def handle(message: ClaimedMessage) -> None:
 def main() -> None:
     with Client(URL) as client:
         for name in ("orders-dead", "orders"):
-            try:
-                client.create_queue(name)
-            except QueueExists:
-                pass
-        # What fails five times is put aside instead of coming back for good.
+            client.ensure_queue(name)
+        # A message that fails five times is put aside instead of coming back forever.
         client.update_queue("orders", redrive={"max_receives": 5, "dead_letter_queue": "orders-dead"})
 
         worked = client.work("orders", handle, concurrency=4, limit=100, until_empty="--until-empty" in sys.argv)

@@ -1,8 +1,8 @@
-"""Send a thousand orders in batches. Run it with consumer.py, before or after."""
+"""Send a thousand orders in batches. Running it twice stores them once. Run consumer.py beside it or afterwards."""
 
 import os
 
-from penstock.client import Client, Draft, QueueExists
+from penstock.client import Client
 
 URL = os.environ.get("PENSTOCK_URL", "http://127.0.0.1:8080")
 BATCH = 100
@@ -10,16 +10,15 @@ BATCH = 100
 
 def main() -> None:
     with Client(URL) as client:
-        try:
-            client.create_queue("orders", visibility_ms=60_000)
-        except QueueExists:
-            pass  # from an earlier run, or made by consumer.py
-
+        client.ensure_queue("orders", visibility_ms=60_000)
+        stored = 0
         for first in range(0, 1000, BATCH):
-            orders = [Draft({"order": number, "lines": number % 7}) for number in range(first, first + BATCH)]
-            # One request: all of a batch is stored, or nothing of it. When this returns, it is on disk.
-            client.send_many("orders", orders)
-        print("sent", client.queue("orders").count.total, "orders")
+            orders = [{"order": number, "lines": number % 7} for number in range(first, first + BATCH)]
+            # One request: the whole batch is stored, or nothing. The key makes it safe to repeat after a lost answer,
+            # so the client repeats it by itself. When this returns, the batch is on disk.
+            sent = client.send_once("orders", orders, key=f"orders-of-today-{first}")
+            stored += 0 if sent.repeated else sent.stored
+        print("stored", stored, "orders")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ number of web processes on any number of machines share the work.
 """
 
 import os
+import signal
 import threading
 from collections.abc import Iterable
 from wsgiref.simple_server import make_server
@@ -44,12 +45,12 @@ def main() -> None:
     worker = threading.Thread(target=consumer.process, args=(make_thumbnail,))
     worker.start()
     with make_server("127.0.0.1", PORT, app) as server:
+        # From another thread: shutdown waits until the request at hand is answered.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
         print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            pass
-    consumer.stop()  # The job at hand is finished; those not begun go back into the queue.
+        server.serve_forever()
+    consumer.stop()  # The job at hand is finished; those not started go back into the queue.
     worker.join()
     client.close()
 

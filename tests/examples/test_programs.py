@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def test_session(server: ThreadServer) -> None:
 
 
 def test_producer_and_consumer(server: ThreadServer) -> None:
-    assert run("producer.py", PENSTOCK_URL=server.url) == "sent 1000 orders\n"
+    assert run("producer.py", PENSTOCK_URL=server.url) == "stored 1000 orders\n"
+    assert run("producer.py", PENSTOCK_URL=server.url) == "stored 0 orders\n"
     # What it puts off may be ready again before it ends, or wait for the second run.
     printed = [run("consumer.py", "--until-empty", PENSTOCK_URL=server.url)]
     with Client(server.url) as client:
@@ -101,11 +103,8 @@ def test_a_shipment_that_was_written_and_not_settled_is_written_again(server: Th
     with Client(server.url) as client:
         client.create_queue("orders")
         client.send_many("orders", ["one", "two"])
-        claim = urllib.request.Request(
-            f"{server.url}/v1/queues/orders/shipments/files/1", json.dumps({"limit": 1}).encode(), method="PUT"
-        )
-        with urllib.request.urlopen(claim):
-            (tmp_path / "orders-00000001.jsonl").write_text('{"id": "half a line')
+        client.claim_shipment(client.next_shipment("orders", "files"), limit=1)
+    (tmp_path / "orders-00000001.jsonl").write_text('{"id": "half a line')
     run("shipment_to_file.py", "orders", str(tmp_path), PENSTOCK_URL=server.url)
     assert bodies(tmp_path) == ["one", "two"]
 
@@ -131,7 +130,7 @@ def test_web_app(tmp_path: Path) -> None:
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{url}/nothing")
     finally:
-        app.send_signal(signal.SIGINT)
+        app.send_signal(signal.SIGTERM)
         app.stdout.close()
         assert app.wait(timeout=30) == 0
 
