@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from penstock.clock import system_clock
 from penstock.model import Key
 from penstock.stores import open_store
 from tests.servers import ThreadServer
+from tests.waiting import wait_until
 
 
 class KeyStore:
@@ -60,7 +59,4 @@ def keyed(key_store: KeyStore, tmp_path: Path):
 
 def eventually(holds: Callable[[], bool], within_s: float = 10) -> None:
     """A running server notices a change of the keys within about a second."""
-    until = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < until
-        threading.Event().wait(0.02)
+    wait_until(holds, within_s)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 
 import pytest
 
@@ -13,6 +12,7 @@ from penstock.limits import Limits
 from tests.faces.emodb.conftest import Emo
 from tests.faces.emodb.test_refusals import refused
 from tests.servers import ThreadServer
+from tests.waiting import wait_until
 
 
 def start(emo: Emo, source: str, target: str) -> str:
@@ -24,11 +24,8 @@ def start(emo: Emo, source: str, target: str) -> str:
 
 def end(emo: Emo, reference: str) -> dict:
     """The status of a move once it has ended."""
-    until = time.monotonic() + 30
-    while (status := emo.get(f"_move/{reference}").json)["status"] == "IN_PROGRESS":
-        assert time.monotonic() < until, status
-        threading.Event().wait(0.01)
-    return status
+    wait_until(lambda: emo.get(f"_move/{reference}").json["status"] != "IN_PROGRESS")
+    return emo.get(f"_move/{reference}").json
 
 
 def test_everything_moves(emo: Emo) -> None:
@@ -74,8 +71,7 @@ def test_a_move_wakes_whoever_waits_for_the_target(plain: Emo, server: ThreadSer
 
     thread = threading.Thread(target=claim)
     thread.start()
-    while not server.waiting_claims():
-        threading.Event().wait(0.01)
+    wait_until(server.waiting_claims)
     start(plain, "a", "b")
     thread.join()
     assert [message["body"] for message in claimed] == ["1"]
@@ -162,16 +158,21 @@ def test_a_move_goes_on_after_the_store_was_away(emo: Emo, server: ThreadServer,
 
 
 def test_the_status_is_kept_for_a_day(emo: Emo, server: ThreadServer) -> None:
+    """Messages of queues that keep them for a minute show that sweeps have run."""
+    for name in ("first", "last"):
+        emo.talk("PUT", f"/v1/queues/{name}", {"retention_ms": 60_000})
+        emo.talk("POST", f"/v1/queues/{name}/messages", {"messages": [{"body": "x"}]})
+
+    def left(name: str) -> int:
+        return emo.talk("GET", f"/v1/queues/{name}").json["count"]["total"]
+
     reference = start(emo, "a", "b")
     end(emo, reference)
     server.clock.advance(24 * 3600 - 60)
-    threading.Event().wait(1.2)  # a sweep comes once a second
+    wait_until(lambda: not (left("first") or left("last")))
     assert emo.get(f"_move/{reference}").status == 200
     server.clock.advance(120)
-    until = time.monotonic() + 10
-    while emo.get(f"_move/{reference}").status == 200:
-        assert time.monotonic() < until
-        threading.Event().wait(0.05)
+    wait_until(lambda: emo.get(f"_move/{reference}").status != 200)
     assert refused(emo.get(f"_move/{reference}"), 404)
 
 

@@ -5,7 +5,6 @@ Each test would end only with the poll's own time limit, and empty-handed, if th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -14,6 +13,7 @@ import pytest
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
+from tests.waiting import wait_until
 
 LONG = "19"
 
@@ -31,8 +31,7 @@ def poll(server: ThreadServer, queue: str, wait: str = LONG, **headers: str) -> 
 
 def wait_until_waiting(server: ThreadServer, count: int = 1) -> None:
     """Until the server has as many waiting claims: only then does an event have somebody to wake."""
-    while len(server.waiting_claims()) < count:
-        threading.Event().wait(0.005)
+    wait_until(lambda: len(server.waiting_claims()) >= count)
 
 
 def polling(server: ThreadServer, pool: ThreadPoolExecutor, queue: str, count: int = 1) -> list[Future[Reply]]:
@@ -115,8 +114,7 @@ def test_a_client_that_goes_away_takes_no_message_with_it(server: ThreadServer, 
     gone.sendall(b"GET /messages/q HTTP/1.1\r\nHost: localhost\r\nX-MQS-MAX-WAIT-TIME: 19\r\n\r\n")
     wait_until_waiting(server)
     gone.close()
-    while server.waiting_claims():
-        threading.Event().wait(0.005)
+    wait_until(lambda: not server.waiting_claims())
     talk("POST", "/messages/q", b"still here")
     assert talk("GET", "/messages/q").body == b"still here"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import uuid
 from datetime import datetime, timedelta
 
@@ -14,6 +13,7 @@ from penstock.faces.answers import rfc3339
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
+from tests.waiting import wait_until
 
 MEGABYTE = 1024 * 1024
 
@@ -172,8 +172,7 @@ def test_a_lower_retention_deletes_nothing_before_the_next_receive(server: Threa
         talk("POST", f"/messages/{name}", b"x")
     assert talk("POST", "/queues/lowered", {**PLAIN, "retention_timeout": 5}).status == 200
     server.clock.advance(60)
-    while size("first") or size("last"):
-        threading.Event().wait(0.01)
+    wait_until(lambda: not (size("first") or size("last")))
     assert size("lowered") == 1
     assert talk("POST", "/queues/lowered", PLAIN).status == 200
     assert talk("GET", "/messages/lowered").body == b"x"

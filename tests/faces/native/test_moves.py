@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from penstock.stores import open_store
 from tests.faces.native.conftest import Native, bodies
 from tests.servers import ThreadServer
 from tests.talk import Talk
+from tests.waiting import wait_until
 
 
 def start(native: Native, **asked: Any) -> dict[str, Any]:
@@ -23,11 +22,8 @@ def start(native: Native, **asked: Any) -> dict[str, Any]:
 
 
 def end(native: Native, move: dict[str, Any]) -> dict[str, Any]:
-    until = time.monotonic() + 60
-    while (found := native.talk("GET", f"/v1/moves/{move['id']}").json)["status"] == "in-progress":
-        assert time.monotonic() < until, found
-        threading.Event().wait(0.01)
-    return found
+    wait_until(lambda: native.talk("GET", f"/v1/moves/{move['id']}").json["status"] != "in-progress")
+    return native.talk("GET", f"/v1/moves/{move['id']}").json
 
 
 @pytest.fixture
@@ -100,9 +96,12 @@ def test_a_pace_and_a_cancel(native: Native) -> None:
     native.send(*(str(number) for number in range(50)))
     started = start(native, source="q", target="there", per_second=1)
     assert native.talk("POST", "/v1/moves", {"source": "q", "target": "there"}).status == 409
-    while not (found := native.talk("GET", f"/v1/moves/{started['id']}").json)["moved"]:
-        threading.Event().wait(0.01)
-    assert found["status"] == "in-progress"
+
+    def found() -> dict[str, Any]:
+        return native.talk("GET", f"/v1/moves/{started['id']}").json
+
+    wait_until(lambda: found()["moved"])
+    assert found()["status"] == "in-progress"
     cancelled = native.talk("POST", f"/v1/moves/{started['id']}/cancel").json
     assert (cancelled["status"], cancelled["per_second"]) == ("cancelled", 1)
     assert 0 < cancelled["moved"] < 50

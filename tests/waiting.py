@@ -1,0 +1,15 @@
+"""Waiting for something that another thread or process is about to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Look again and again whether it has happened; the time is only there to end a test that fails."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        threading.Event().wait(0.01)
