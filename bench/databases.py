@@ -20,10 +20,10 @@ from bench import servers
 from bench.foundation import BODY, CONNECTIONS, create_queue
 from bench.foundation import sends as sends_over_http
 from bench.measure import Result, absent, at_least
+from devtools.databases import NotInstalled, PostgresServer
 from penstock.clock import system_clock
 from penstock.model import Draft, Receipt, Settings
 from penstock.stores import Store, open_store
-from tests.databases import NotInstalled, PostgresServer
 
 ROUNDS = 3
 # Of a run with the usual seconds; a shorter one has less.

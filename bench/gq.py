@@ -26,11 +26,11 @@ import psycopg
 from bench.databases import QUEUE, ROUNDS, fill, lies_in_memory
 from bench.foundation import BODY
 from bench.measure import Result, absent, at_least
+from devtools.databases import NotInstalled, PostgresServer
 from penstock.clock import system_clock
 from penstock.gq import Client
 from penstock.policy import body_hash
 from penstock.stores import open_store
-from tests.databases import NotInstalled, PostgresServer
 
 BATCH = 100
 LARGE_BATCH = 1_000

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from bench import ledgers, servers
 from bench.measure import Result, at_least, at_most
+from devtools.spark_cluster import Cluster
 from penstock.clock import system_clock
 from penstock.model import Draft, Message, Receipt, Settings
 from penstock.policy import body_hash
@@ -30,7 +31,6 @@ from penstock.spark.jobs import Body, Run, Server, Shape, drain, load
 from penstock.spark.report.job import report
 from penstock.spark.session import open_session
 from penstock.stores import open_store
-from tests.spark.cluster.standalone import Cluster
 
 MESSAGES = 500_000
 USUAL_SECONDS = 5

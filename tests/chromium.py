@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pytest
+from tests.lacking import not_installed
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -28,7 +28,7 @@ class Chromium:
 
     def __init__(self, home: Path, *hosts: str) -> None:
         if PROGRAM is None:
-            pytest.skip("no Chromium")
+            not_installed("chromium")
         inlet, self._commands = _pipe()
         self._events, outlet = _pipe()
         rules = ", ".join(f"MAP {host} 127.0.0.1" for host in hosts)

@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from penstock.limits import Limits
 from penstock.timings import Timings
+from tests.lacking import summary
 from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
@@ -29,6 +30,13 @@ class Scheduling(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     return Scheduling(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A run that left tests out must not look like one that ran them all."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for line in summary(str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line, yellow=True, bold=True)
 
 
 @pytest.fixture

@@ -1,19 +1,26 @@
 #!/bin/sh
-# What the tests need beyond Python. As root on Debian it is installed; elsewhere the tests that need it skip and say so.
+# What the tests need beyond Python. As root on Debian it is installed; elsewhere it is named, and the tests that need
+# it are skipped and counted.
 set -eu
 missing=""
 command -v strace >/dev/null || missing="$missing strace"
 command -v curl >/dev/null || missing="$missing curl"
 command -v openssl >/dev/null || missing="$missing openssl"
+# Debian keeps the programs of administrators where users do not look.
+PATH="$PATH:/usr/sbin:/sbin"
 command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
 command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 command -v faketime >/dev/null || missing="$missing faketime"
-# Only the binaries are used (tests/databases.py): no service of theirs needs to run.
+# Only the binaries are used (devtools/databases.py): no service of theirs needs to run.
 command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
-command -v mariadbd >/dev/null || test -x /usr/sbin/mariadbd || missing="$missing mariadb-server"
+command -v mariadbd >/dev/null || missing="$missing mariadb-server"
 command -v chromium >/dev/null || missing="$missing chromium"
 # Spark runs on any Java from 17 on; without one the tests use the runtime that comes from PyPI.
-if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+else
+    echo "not installed, and without root they stay so:$missing" >&2
+    echo "tests that need them are skipped; on Debian, root installs them with: apt-get install$missing" >&2
 fi

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.faults.conftest import lacking
+from tests.lacking import not_installed
 
 OLD = f"""#!/bin/sh
 if [ "$1" = -m ]; then mkdir -p "$3$4"; exit 0; fi
@@ -29,7 +29,7 @@ if [ "$1" = -m ]; then printf '#!/bin/sh\\n' > "$folder/bin/pip"; fi
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     if shutil.which("make") is None:
-        lacking("make is not installed")
+        not_installed("make")
     folder = tmp_path / "checkout"
     (folder / "requirements").mkdir(parents=True)
     requirements = (f"requirements/{name}.txt" for name in ("server", "dev", "spark"))

@@ -16,7 +16,7 @@ import pytest
 
 from penstock.client import Unreachable
 from tests.client.test_connection import answer
-from tests.faults.conftest import lacking
+from tests.lacking import not_installed
 
 
 class TlsListener:
@@ -60,7 +60,7 @@ class TlsListener:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     if shutil.which("openssl") is None:
-        lacking("openssl is not installed")
+        not_installed("openssl")
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import DOCS, PAGES, ROOT, Block, blocks, name_of, pattern
-from tests.faults.conftest import lacking
+from tests.lacking import not_installed
 from tests.servers import ThreadServer
 
 SHOWN_URL = "http://127.0.0.1:8080"
@@ -119,7 +119,7 @@ def run_python(block: Block, names: dict[str, object], url: str) -> None:
 def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
     for program in ("bash", "curl"):
         if shutil.which(program) is None:
-            lacking(f"{program} is not installed")
+            not_installed(program)
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)

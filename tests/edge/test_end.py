@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shutil
 import socket
 import ssl
 import struct
@@ -16,6 +17,7 @@ from penstock.edge.http import Response
 from penstock.edge.limits import EdgeLimits
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
+from tests.lacking import not_installed
 
 
 def open_connections() -> int:
@@ -197,6 +199,8 @@ async def test_many_idle_connections_keep_nobody_waiting(edge):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory) -> tuple[str, str]:
+    if shutil.which("openssl") is None:
+        not_installed("openssl")
     folder = tmp_path_factory.mktemp("tls")
     key, cert = str(folder / "key.pem"), str(folder / "cert.pem")
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=x"

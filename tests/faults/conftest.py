@@ -1,8 +1,7 @@
-"""Faults that need a program or a privilege: present in CI, skipped with a reason on a machine that lacks them."""
+"""Faults: what they need of the machine, and a cluster that is not harmed."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,21 +10,16 @@ from pathlib import Path
 import pytest
 
 from tests.faults.crowd import Cluster, running
+from tests.lacking import lacking, not_installed
 from tests.talk import Talk
-
-
-def lacking(reason: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(f"CI must have it: {reason}")
-    pytest.skip(reason)
 
 
 @pytest.fixture
 def strace() -> str:
     found = shutil.which("strace")
     if found is None:
-        lacking("strace is not installed")
-    return found or ""
+        not_installed("strace")
+    return found
 
 
 @pytest.fixture
@@ -37,7 +31,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], capture_output=True, text=True
     )
     if mounted.returncode:
-        lacking(f"no file system can be mounted here: {mounted.stderr.strip()}")
+        lacking("no file system can be mounted", mounted.stderr.strip())
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pymysql
 
-from tests.databases import database_of, mariadb_connection
+from devtools.databases import database_of, mariadb_connection
 
 _POSTGRES = """
     SELECT pid FROM pg_stat_activity

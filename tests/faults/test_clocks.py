@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.clock import system_clock
-from tests.faults.conftest import lacking
+from tests.lacking import not_installed
 from tests.servers import ServerProcess
 from tests.talk import Talk
 
@@ -66,7 +66,7 @@ class Servers:
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     library = next((path for path in LIBRARIES if Path(path).exists()), None)
     if library is None:
-        lacking("libfaketime is not installed")
+        not_installed("libfaketime")
     databases = request.getfixturevalue(f"shared_{request.param}")
     store = databases.new_url()
     servers = Servers(library, tmp_path_factory.mktemp("clocks"), store)

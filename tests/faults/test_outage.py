@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import MariadbServer, PostgresServer, Server, required
+from devtools.databases import MariadbServer, PostgresServer, Server
+from tests.databases import required
 from tests.faults.crowd import Crowd, running, wait_until
 from tests.faults.sessions import cut_off, observing
 from tests.servers import ServerProcess

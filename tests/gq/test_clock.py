@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import lacking
 from tests.gq.conftest import at_work, consumers, dead_consumer, until
 from tests.gq.workers import Worker
+from tests.lacking import not_installed
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 HOUR_S = 3600
@@ -67,7 +67,7 @@ def test_a_jump_ends_deadlines_and_no_other_claims(client, clock):
 def test_a_real_process_whose_clock_jumps(client, url, tmp_path, jump):
     """It goes on with its batch, whatever others think of it; with a database's clock it does not even notice."""
     if not FAKETIME.exists():
-        lacking("libfaketime is not installed")
+        not_installed("libfaketime")
     shift = tmp_path / "shift"
     shift.write_text("+0\n")
     environ = {

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import TryAgain
-from tests.faults.conftest import lacking
+from tests.lacking import lacking, not_installed
 from tests.mqcore.disk import Desk, check, open_root
 
 CUTS = 6
@@ -44,10 +44,10 @@ def mounted(image: Path, folder: Path, *options: str) -> Iterator[Path]:
 @pytest.fixture
 def outer(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
-        lacking("only root can mount a file system")
+        lacking("no file system can be mounted", "only root may")
     for tool in ("mkfs.xfs", "mkfs.ext4", "mount"):
         if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
-            lacking(f"{tool} is not installed")
+            not_installed(tool)
     image = tmp_path / "outer.img"
     run("truncate", "-s", "2G", image)
     run("mkfs.xfs", "-q", "-m", "reflink=1", image)
@@ -55,7 +55,7 @@ def outer(tmp_path: Path) -> Iterator[Path]:
         mounting = mounted(image, tmp_path / "outer")
         folder = mounting.__enter__()
     except subprocess.CalledProcessError as error:
-        lacking(f"no file system can be mounted here: {error.stderr.strip()}")
+        lacking("no file system can be mounted", error.stderr.strip())
     yield folder
     mounting.__exit__(None, None, None)
 

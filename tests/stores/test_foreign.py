@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from devtools.databases import PASSWORD, database_of, mariadb_connection
 from penstock.errors import InvalidSetting, StoreForeign, StoreUnavailable
 from penstock.model import Draft, Settings
 from penstock.stores import open_store
 from penstock.stores.sql.mariadb import MariaDatabase
-from tests.databases import PASSWORD, database_of, mariadb_connection
 from tests.faults.crowd import opened, peek_all
 
 SECRET = "s3cret"

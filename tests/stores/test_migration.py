@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from devtools.databases import PASSWORD
 from penstock import keys, limits
 from penstock.errors import (
     InvalidSetting,
@@ -42,7 +43,6 @@ from penstock.stores.transfer import checking, mark, tables
 from penstock.stores.transfer.side import open_side
 from penstock.stores.transfer.sqlite import SqliteDialect
 from penstock.stores.transfer.transfer import migrate, take_back
-from tests.databases import PASSWORD
 from tests.stores.conftest import Verbs, check_conservation
 
 KINDS = ("sqlite", "postgresql", "mariadb")

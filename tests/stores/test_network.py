@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from msgspec import Struct
 
+from devtools.databases import mariadb_connection
 from penstock.broker import LocalBroker
 from penstock.clock import system_clock
 from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
@@ -29,7 +30,6 @@ from penstock.stores.transfer.postgresql import PostgresDialect
 from penstock.stores.transfer.side import Counters
 from penstock.timings import Timings
 from tests.broker.conftest import result
-from tests.databases import mariadb_connection
 from tests.faults.crowd import opened, peek_all, wait_until
 from tests.faults.sessions import cut_off, observing
 from tests.stores.conftest import check_conservation

@@ -27,6 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from devtools.databases import Databases
 from penstock import ids, limits
 from penstock.errors import CallerError
 from penstock.model import (
@@ -51,7 +52,6 @@ from penstock.model import (
     Settings,
 )
 from penstock.stores import MemoryStore, Store, Unit, open_store
-from tests.databases import Databases
 
 NAMES = ["a", "b", "c", "d"]
 BODIES = [b"", b"x", b"y", b"\x00" * 9]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from penstock.vsqs import Queue, disk
-from tests.faults.conftest import lacking as lacking
 from tests.faults.conftest import strace as strace
 
 START_MS = 1_415_776_871_123

@@ -13,7 +13,8 @@ import pytest
 
 import penstock.vsqs
 from penstock.vsqs import Queue
-from tests.vsqs.conftest import drain, files, lacking
+from tests.lacking import lacking
+from tests.vsqs.conftest import drain, files
 from tests.vsqs.scripted import body
 
 SOURCE = Path(penstock.vsqs.__file__).parents[2]
@@ -36,7 +37,7 @@ def ordinals(strace: str, folder: Path, call: str) -> list[int]:
     log = folder / "log"
     found = run(strace, folder / "plain", "-y", "-e", f"trace={call}", "-o", str(log))
     if found.returncode:
-        lacking(f"nothing can be traced here: {found.stderr.strip()}")
+        lacking("no process can be traced", found.stderr.strip())
     of_queue = re.compile(r"/plain(/queue[/>]|>\))")
     return [
         number

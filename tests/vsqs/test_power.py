@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from penstock.vsqs import Queue
-from tests.vsqs.conftest import drain, lacking
+from tests.lacking import lacking, not_installed
+from tests.vsqs.conftest import drain
 
 SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN
 NO_LOG_FLUSH = 2
@@ -29,7 +30,7 @@ class Disk:
         self.image, self.mount = folder / "image", folder / "mount"
         self.mount.mkdir()
         if shutil.which(f"mkfs.{kind}") is None:
-            lacking(f"mkfs.{kind} is not installed")
+            not_installed(f"mkfs.{kind}")
         with self.image.open("wb") as image:
             image.truncate(MEGABYTES[kind] << 20)
         subprocess.run([f"mkfs.{kind}", "-q", str(self.image)], check=True, capture_output=True)
@@ -38,7 +39,7 @@ class Disk:
     def attach(self) -> None:
         mounted = subprocess.run(["mount", "-o", "loop", self.image, self.mount], capture_output=True, text=True)
         if mounted.returncode:
-            lacking(f"no file system can be mounted here: {mounted.stderr.strip()}")
+            lacking("no file system can be mounted", mounted.stderr.strip())
 
     def cut(self) -> None:
         descriptor = os.open(self.mount, os.O_RDONLY)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from devtools.programs import Program
 from tests.spark.faults.conftest import gate, start
-from tests.spark.faults.programs import Program
 
 __all__ = ["gate", "start"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from devtools.programs import Program
+from devtools.spark_cluster import Cluster
 from tests.servers import ThreadServer
-from tests.spark.cluster.standalone import Cluster
 from tests.spark.faults import truth
 from tests.spark.faults.gate import Gate
-from tests.spark.faults.programs import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from devtools.spark_cluster import ConnectServer
 from tests.servers import ThreadServer
-from tests.spark.cluster.standalone import ConnectServer
 from tests.spark.faults import truth
 from tests.spark.faults.gate import Gate
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from devtools.programs import Program
 from tests.servers import ServerProcess, ThreadServer
 from tests.spark.faults import truth, work
 from tests.spark.faults.gate import Gate
-from tests.spark.faults.programs import Program
 
 
 @pytest.fixture

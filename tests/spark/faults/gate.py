@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.spark.faults.programs import Program
+from devtools.programs import Program
 
 _HOP = ("connection", "transfer-encoding", "content-length", "keep-alive")
 

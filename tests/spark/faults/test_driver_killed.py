@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from devtools.programs import kill
 from penstock.spark.jobs import Run, Server, drain
 from tests.servers import ThreadServer
 from tests.spark.faults import truth, work
 from tests.spark.faults.gate import Gate
-from tests.spark.faults.programs import kill
 from tests.spark.faults.sinks import in_sink
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

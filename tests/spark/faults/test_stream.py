@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from devtools.programs import command_of, kill
 from tests.servers import ThreadServer
 from tests.spark.faults import truth, work
 from tests.spark.faults.gate import Gate
-from tests.spark.faults.programs import command_of, kill
 from tests.spark.faults.sinks import in_sink
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from devtools.programs import command_of, kill
 from penstock.spark.jobs import Run, Server, drain, load
 from tests.servers import ThreadServer
 from tests.spark.faults import truth, work
 from tests.spark.faults.gate import Gate
-from tests.spark.faults.programs import command_of, kill
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

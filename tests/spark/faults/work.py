@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.spark.faults.programs import Program
+from devtools.programs import Program
 
 _HERE = Path(__file__).parents[3]
 

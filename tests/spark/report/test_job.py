@@ -14,6 +14,7 @@ from penstock.client import Client
 from penstock.spark.jobs import JobFailed, Run, Server
 from penstock.spark.report.job import report
 from penstock.spark.report.publish import write_by_hadoop
+from tests.lacking import not_installed
 from tests.servers import ThreadServer
 from tests.spark.report.conftest import EIGHT, HOUR, row
 
@@ -30,11 +31,11 @@ def day() -> list[tuple[object, ...]]:
     return [*rows, row(49, receives=3, queue="q0", body=HOSTILE), row(50, outcome="dead-lettered", queue="q1")]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed; tests/prepare.sh installs it")
 def test_a_browser_shows_the_plots(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        not_installed("chromium")
     page = tmp_path / "report.html"
     report(archived(day()), str(page), run=Run(spark))
-    assert CHROMIUM is not None
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     flags += ["--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
     shown = subprocess.run([CHROMIUM, *flags, page.as_uri()], capture_output=True, text=True, check=True).stdout

@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from tests.spark.faults.programs import Program, session_of
+from devtools.programs import Program, session_of
 
 
 def surroundings(folder: Path) -> dict[str, str]:

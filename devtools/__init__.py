@@ -1,0 +1,1 @@
+"""What the tests and the benchmarks both need. It is not part of the distribution."""
