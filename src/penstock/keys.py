@@ -26,8 +26,10 @@ ACTIONS = ("post", "poll", "get_status", "admin")
 EVERY_QUEUE = "*"
 _PREFIX = "psk_"
 FIRST_KEY = "this is the first API key of the store: from now on every request through every API needs one"
-_GLOB = re.compile(r"[A-Za-z0-9._:@*-]{1,255}", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9._@-]{1,100}", re.ASCII)
+GLOB = "[A-Za-z0-9._:@*-]{1,255}"
+NAME = "[A-Za-z0-9._@-]{1,100}"
+_GLOB = re.compile(GLOB, re.ASCII)
+_NAME = re.compile(NAME, re.ASCII)
 
 
 def mint() -> str:

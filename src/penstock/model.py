@@ -7,8 +7,9 @@ a sixth of a frozen dataclass. One file because they are one vocabulary: stores,
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from penstock import limits
 
@@ -195,13 +196,17 @@ class Count(Struct, frozen=True):
     `delayed` and `claimed`, and `ready` is what is left. The oldest message is told in any state, and among those
     that are ready."""
 
-    total: int
+    total: Annotated[int, Meta(description="exact at any depth")]
     ready: int
     delayed: int
     claimed: int
-    exact: bool
-    oldest_sent_at: int | None = None
-    oldest_ready_sent_at: int | None = None
+    exact: Annotated[bool, Meta(description="whether the parts are; else `delayed` and `claimed` are lower bounds")]
+    oldest_sent_at: Annotated[
+        int | None, Meta(description="of the oldest message in any state; null in an empty queue")
+    ] = None
+    oldest_ready_sent_at: Annotated[
+        int | None, Meta(description="of the oldest ready message; null where none is ready")
+    ] = None
 
 
 class CountedPage(Struct, frozen=True):
@@ -377,7 +382,7 @@ class Shipment(Struct, frozen=True):
     bytes: int
     claimed_at: int
     until: int
-    ended_at: int | None = None
+    ended_at: Annotated[int | None, Meta(description="null while it is open")] = None
 
 
 class ClaimedShipment(Struct, frozen=True):
@@ -397,7 +402,7 @@ class Export(Struct, frozen=True):
     through: int
     rows: int
     claimed_at: int
-    settled_at: int | None = None
+    settled_at: Annotated[int | None, Meta(description="null until it is settled")] = None
 
 
 class ClaimedExport(Struct, frozen=True):
@@ -422,7 +427,7 @@ class SentOnce(Struct, frozen=True):
     """What became of a send with a key: `repeated` says that it had been stored before."""
 
     count: int
-    stored: int
+    stored: Annotated[int, Meta(description="those that were not twins of messages in the queue")]
     repeated: bool = False
 
 

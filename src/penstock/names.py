@@ -13,7 +13,8 @@ from penstock import limits
 from penstock.errors import InvalidRequest
 
 DEDUP_SPACE = "dedupq/"
-_NAME = re.compile(r"[A-Za-z0-9._:@-]+", re.ASCII)
+CHARACTERS = "[A-Za-z0-9._:@-]"
+_NAME = re.compile(f"{CHARACTERS}+", re.ASCII)
 
 
 def is_valid(name: str) -> bool:

@@ -14,6 +14,8 @@ _DOTTED = r"\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)"
 _INDEX = r"\[(?P<index>0|[1-9][0-9]{0,8})\]"
 _QUOTED = r'\[(?P<quoted>"(?:[^"\\]|\\.)*")\]'
 _STEP = re.compile(f"{_DOTTED}|{_INDEX}|{_QUOTED}")
+# A whole path, for those who only describe it: other dialects of patterns spell names of groups differently.
+PATH_PATTERN = re.sub(r"\?P<\w+>", "", rf"^\$({_DOTTED}|{_INDEX}|{_QUOTED})*$")
 
 _decode = msgspec.json.Decoder().decode
 _MISSING = object()

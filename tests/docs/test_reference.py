@@ -14,26 +14,20 @@ import penstock.client
 from penstock.cli import main
 from penstock.client import Client
 from penstock.edge.router import Route
-from penstock.faces.emodb import emodb_routes
-from penstock.faces.mqcore import mqcore_routes
-from penstock.faces.mqs import mqs_routes
-from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
-from penstock.server.config import SETTINGS, shown
+from penstock.server.config import SETTINGS, Config, shown
+from penstock.server.faces import FACES as SERVED
+from penstock.server.faces import reserved_here
 from penstock.stores.sql import migrations
 from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, text_of
 
 # Routes are only looked at here: no handler runs, so no broker is needed.
 NO_BROKER: Any = None
 NO_KEYRING: Any = None
-FACES = {
-    "mqs.md": mqs_routes(NO_BROKER),
-    "native.md": native_routes(NO_BROKER, NO_KEYRING),
-    "mqcore.md": mqcore_routes(NO_BROKER, 10_000),
-    "openapi.md": openapi_routes({}),
-    # The second service has the same routes under another name, which the page says once.
-    "emodb.md": [route for route in emodb_routes(NO_BROKER) if route.pattern.startswith("/queue/")],
-}
+FACES = {f"{name}.md": face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset()) for name, face in SERVED.items()}
+# The second service has the same routes under another name, which the page says once.
+FACES["emodb.md"] = [route for route in FACES["emodb.md"] if route.pattern.startswith("/queue/")]
+FACES["openapi.md"] = openapi_routes(())
 _ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -163,9 +157,15 @@ def test_no_page_names_a_route_that_is_none() -> None:
             assert set(_ROUTE.findall(prose_of(page))) <= known, name_of(page)
 
 
+def test_every_reserved_word_of_mqcore_is_documented_and_no_other() -> None:
+    [section] = [one for one in sections(DOCS / "mqcore.md") if one.title == "Reserved words"]
+    listed = re.findall(r"`([^`]+)`", section.text.partition("Creating")[0])
+    assert sorted(listed) == sorted(reserved_here(NO_BROKER, NO_KEYRING, Config()))
+
+
 def test_every_header_of_mqs_is_documented_and_no_other() -> None:
     source = "".join(path.read_text() for path in (ROOT / "src/penstock/faces/mqs").glob("*.py"))
-    read_or_written = {header.upper() for header in re.findall(r'b"(x-[a-z-]+)"', source, re.IGNORECASE)}
+    read_or_written = {header.upper() for header in re.findall(r'"(x-[a-z-]+)"', source, re.IGNORECASE)}
     assert set(re.findall(r"\bX-[A-Z-]*[A-Z]\b", text_of(DOCS / "mqs.md"))) == read_or_written
 
 

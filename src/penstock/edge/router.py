@@ -42,8 +42,8 @@ class Route:
     `choose` hands a request over to another route by its headers, before its body is read.
     `unreadable` answers a request whose body came too slowly, or whose client stopped in the middle of
     it; it is told which. Without it the answer is 408 to the first, and none to the second.
-    `permission` is for the guard; the router does not look at it. `refuses` marks the routes that the
-    router makes for requests that match none.
+    `permission` is for the guard and `describe` for the document of the API; the router looks at neither.
+    `refuses` marks the routes that the router makes for requests that match none.
     """
 
     method: str
@@ -54,6 +54,7 @@ class Route:
     choose: Callable[[Request], Route] | None = None
     unreadable: Callable[[str], Response] | None = None
     permission: object = None
+    describe: object = None
     refuses: bool = False
 
 

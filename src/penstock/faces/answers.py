@@ -6,8 +6,10 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta, Struct
 
 from penstock.edge.http import Handler, Request, Response
 from penstock.errors import (
@@ -37,6 +39,25 @@ JSON = (b"Content-Type", b"application/json")
 encode_json = msgspec.json.Encoder().encode
 
 
+_ENDS = ("settled", "released", "lost", "purged")
+
+
+class Error(Struct):
+    """Why a request was not served."""
+
+    error: Annotated[str, Meta(description="what is wrong, for people")]
+
+
+class Conflict(Struct):
+    error: str
+    expected: Annotated[int, Meta(ge=1, description="the number whose turn it is")]
+
+
+class Ended(Struct):
+    error: str
+    how: Annotated[str, Meta(description="what became of it", extra_json_schema={"enum": list(_ENDS)})]
+
+
 def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> Response:
     return Response(status, encode_json(value), (JSON, *headers))
 
@@ -49,9 +70,9 @@ def error_response(error: Exception) -> Response:  # noqa: C901 - a table
         case QueueExists() | KeyExists() | MoveConflict() | SendConflict():
             status = 409
         case ShipmentConflict():
-            return json_response(409, {"error": str(error), "expected": error.expected})
+            return json_response(409, Conflict(str(error), error.expected))
         case ShipmentEnded():
-            return json_response(410, {"error": str(error), "how": error.how})
+            return json_response(410, Ended(str(error), error.how))
         case NotPermitted():
             status = 403
         case TooLarge():
@@ -62,13 +83,13 @@ def error_response(error: Exception) -> Response:  # noqa: C901 - a table
             status = 400
         case TryAgain():
             retry_after = (b"Retry-After", b"%d" % error.retry_after_s)
-            return json_response(503, {"error": str(error)}, retry_after)
+            return json_response(503, Error(str(error)), retry_after)
         case FeatureMissing():
             status = 501
         case _:
             log.error("a request failed", exc_info=error)
-            return json_response(500, {"error": "the server hit an unexpected error; its log says more"})
-    return json_response(status, {"error": str(error)})
+            return json_response(500, Error("the server hit an unexpected error; its log says more"))
+    return json_response(status, Error(str(error)))
 
 
 def answered_by(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
 from penstock.errors import NotPermitted
-from penstock.faces.answers import json_response
+from penstock.faces.answers import Error, json_response
 from penstock.faces.origin import Origins
 from penstock.faces.permission import Permission, Refusal, Scope
 from penstock.keys import EVERY_QUEUE, Keyring, needed_rule, permits
@@ -19,8 +19,8 @@ from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
 
-_SHUT = json_response(403, {"error": "nobody may use this route"})
-_SLOW_DOWN = json_response(429, {"error": "too many wrong API keys"}, (b"Retry-After", b"1"))
+_SHUT = json_response(403, Error("nobody may use this route"))
+_SLOW_DOWN = json_response(429, Error("too many wrong API keys"), (b"Retry-After", b"1"))
 
 
 class Everyone:
@@ -75,7 +75,7 @@ class Guard:
             return None
         secret = presented_secret(request)
         if secret is None:
-            return permission.manner(Refusal.NO_KEY, "an API key is needed")
+            return permission.refused(Refusal.NO_KEY, "an API key is needed")
         key = self._keyring.find(secret)
         if key is None:
             return self._refuse_unknown(permission, client)
@@ -87,7 +87,7 @@ class Guard:
         # A queue called * cannot exist; asking for it must not be taken for a rule about all.
         if caller.may(permission.action, queue) and (queue != EVERY_QUEUE or permission.scope is Scope.EVERY_QUEUE):
             return None
-        return permission.manner(Refusal.NOT_PERMITTED, str(NotPermitted(needed_rule(permission.action, queue))))
+        return permission.refused(Refusal.NOT_PERMITTED, str(NotPermitted(needed_rule(permission.action, queue))))
 
     def _admit_everyone(self, request: Request, route: Route, permission: Permission) -> Response | None:
         """Everyone but web pages of other origins. Where keys are asked for, no browser adds one by itself, so that a
@@ -95,7 +95,7 @@ class Guard:
         # A GET that does not answer HEAD as well has side effects.
         why = self._origins.refusal(request, page=permission.scope is Scope.ANYBODY, reads=route.head)
         if why is not None:
-            return permission.manner(Refusal.FOREIGN, why)
+            return permission.refused(Refusal.FOREIGN, why)
         request.caller = _EVERYONE
         return None
 
@@ -109,7 +109,7 @@ class Guard:
             return _SLOW_DOWN
         self._patience -= 1
         log.warning("%s sent an unknown or revoked API key", client.address())
-        return permission.manner(Refusal.UNKNOWN_KEY, "this API key is not known")
+        return permission.refused(Refusal.UNKNOWN_KEY, "this API key is not known")
 
 
 def presented_secret(request: Request) -> bytes | None:

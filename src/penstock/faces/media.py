@@ -7,7 +7,7 @@ import re
 from penstock.edge.http import Request
 from penstock.errors import UnsupportedMediaType
 
-# A message may call itself HTML or a script, and whoever sent it may not be the one who looks at it. In a browser it is
+# A message may call itself HTML or a script, and its sender may not be the one who looks at it. In a browser it is
 # taken for nothing but what it says, and has no origin: it runs no script and reaches nothing of this server.
 INERT = ((b"X-Content-Type-Options", b"nosniff"), (b"Content-Security-Policy", b"sandbox"))
 
@@ -22,7 +22,10 @@ def media_type(request: Request) -> bytes:
 
 def prefers(accept: bytes, wanted: bytes) -> bool:
     """Whether an Accept header, in lower case, names this media type and likes it no less than JSON, which it may
-    also mean by a wildcard. Only a name counts: who takes anything gets JSON."""
+    also mean by a wildcard. Only a name counts: a caller that takes anything gets JSON."""
+    # The common case, and cheap: a claim asks this every time.
+    if wanted not in accept:
+        return False
     weights: dict[bytes, float] = {}
     for item in accept.split(b","):
         name, *parameters = [part.strip() for part in item.split(b";")]
@@ -33,11 +36,11 @@ def prefers(accept: bytes, wanted: bytes) -> bool:
 
 
 def _weight(text: bytes) -> float:
-    """0 for what is no weight: an item that cannot be read asks for nothing."""
+    """0 for what is not a weight: an item that cannot be read asks for nothing."""
     return float(text) if _WEIGHT.fullmatch(text) else 0.0
 
 
-def wants_json(request: Request) -> None:
+def require_json(request: Request) -> None:
     """For routes that no form of a web page may reach: a page of another origin cannot send JSON without asking."""
     if media_type(request) != b"application/json":
         raise UnsupportedMediaType

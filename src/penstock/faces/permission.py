@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from penstock.edge.http import Request, Response
 from penstock.errors import NotPermitted
-from penstock.faces.answers import json_response
+from penstock.faces.answers import Error, json_response
 from penstock.keys import needed_rule
 from penstock.model import Redrive
 
@@ -41,21 +41,21 @@ class Scope(Enum):
     ASKS_ITSELF = auto()  # the handler finds the queues in the request, and asks about each
 
 
-# A face is told why, and in words what to say.
-Manner = Callable[[Refusal, str], Response]
+# How a face answers those it refuses. It is told why, and in words what to say.
+RefusalAnswer = Callable[[Refusal, str], Response]
 
 
 def in_json(refusal: Refusal, why: str) -> Response:
     """How most faces put it: 401 for a key that is missing or unknown, 403 for what no better key is asked for."""
     if refusal in (Refusal.NO_KEY, Refusal.UNKNOWN_KEY):
-        return json_response(401, {"error": why}, (b"WWW-Authenticate", b"Bearer"))
-    return json_response(403, {"error": why})
+        return json_response(401, Error(why), (b"WWW-Authenticate", b"Bearer"))
+    return json_response(403, Error(why))
 
 
 class Permission(Struct, frozen=True):
     action: str
     scope: Scope = Scope.QUEUE
-    manner: Manner = in_json
+    refused: RefusalAnswer = in_json
 
 
 PUBLIC = Permission("", Scope.ANYBODY)

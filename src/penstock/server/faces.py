@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from penstock.broker import Broker
 from penstock.edge.router import Errors, Route
 from penstock.errors import InvalidSetting
 from penstock.faces.answers import error_response
 from penstock.faces.emodb import emodb_routes
-from penstock.faces.mqcore import RESERVED, explaining, mqcore_routes
+from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
@@ -44,6 +45,9 @@ FACES: Mapping[str, Face] = {
 }
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 def chosen_faces(asked: str, store: Store) -> list[str]:
     """The faces that were asked for, or without a wish all that the store can carry."""
     names = [name.strip() for name in asked.split(",") if name.strip()]
@@ -58,14 +62,22 @@ def chosen_faces(asked: str, store: Store) -> list[str]:
     return names
 
 
+def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset[str]:
+    """The words that cannot be queues of MQ-Core beside others: those of every API, served or not, so that serving one
+    more later takes no queue away."""
+    others = [face.routes(broker, keyring, config, _NONE) for name, face in FACES.items() if name != "mqcore"]
+    return reserved_words(chain(openapi_routes(()), *others))
+
+
 def face_routes(names: list[str], broker: Broker, keyring: Keyring, config: Config) -> tuple[list[Route], Errors]:
     """All routes of these faces, and how a request is answered that matches none of them."""
     # MQ-Core has the root of all paths for itself only where it is alone.
-    reserved = RESERVED if "mqcore" in names and len(set(names)) > 1 else frozenset()
+    shared = "mqcore" in names and len(set(names)) > 1
+    reserved = reserved_here(broker, keyring, config) if shared else _NONE
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
-        routes += openapi_routes(served)
+        routes += openapi_routes(routes)
     # What no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))
     return routes, explaining(errors, reserved) if reserved else errors

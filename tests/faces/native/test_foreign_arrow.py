@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock import limits
 from penstock.errors import InvalidRequest, TooLarge
-from penstock.faces.native import flatbuffer
+from penstock.faces.native import arrow
 from penstock.faces.native.arrow import read_columns
 from tests.faces.native.conftest import Native
 from tests.faces.native.test_bulk import ARROW, MAP, stream
@@ -50,13 +50,13 @@ class Patch:
         self.metadata = messages.read_next_message().metadata.to_pybytes()
         self.start = stream.index(self.metadata)
         (self.message,) = struct.unpack_from("<I", self.metadata)
-        self.batch = flatbuffer._target(self.metadata, flatbuffer._field(self.metadata, self.message, 2))
+        self.batch = arrow._target(self.metadata, arrow._field(self.metadata, self.message, 2))
 
     def put(self, form: str, at: int, *values: int) -> None:
         struct.pack_into(form, self.stream, self.start + at, *values)
 
     def set_version(self, version: int) -> None:
-        self.put("<h", flatbuffer._field(self.metadata, self.message, 0), version)
+        self.put("<h", arrow._field(self.metadata, self.message, 0), version)
 
     def drop_compression(self) -> None:
         (back,) = struct.unpack_from("<i", self.metadata, self.batch)
@@ -64,7 +64,7 @@ class Patch:
 
     def buffers(self) -> tuple[int, int]:
         """Where the list of buffers starts, and how many there are."""
-        at = flatbuffer._target(self.metadata, flatbuffer._field(self.metadata, self.batch, 2))
+        at = arrow._target(self.metadata, arrow._field(self.metadata, self.batch, 2))
         return at + 4, struct.unpack_from("<I", self.metadata, at)[0]
 
     def result(self) -> bytes:
@@ -184,4 +184,4 @@ def test_streams_cut_short_or_run_together_are_refused_or_read(seed: bytes, data
 def test_any_bytes_are_refused_or_read(body: bytes) -> None:
     refused_or_read(body)
     with suppress(InvalidRequest):
-        flatbuffer.check_batch(body, 100)
+        arrow.check_batch(body, 100)

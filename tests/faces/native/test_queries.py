@@ -6,16 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.faces.openapi import build
 from tests.faces.native.conftest import Native
-from tests.openapi.conftest import ROUTES
+from tests.openapi.conftest import DOCUMENT
 
 PLACES = {"{queue}": "q", "{consumer}": "lake", "{number}": "1", "{name}": "nobody"}
 
 
 def operations() -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Method, path and documented parameters of all that `/v1` knows."""
-    for path, methods in build(ROUTES)["paths"].items():
+    for path, methods in DOCUMENT["paths"].items():
         if path.startswith("/v1/"):
             for method, operation in methods.items():
                 if isinstance(operation, dict) and "responses" in operation:

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from penstock import limits
 from penstock.errors import InvalidRequest, TooLarge
 from penstock.faces.answers import encode_json
-from penstock.faces.counted import beginning, items_of
+from penstock.faces.bodies import beginning, items_of
 from penstock.faces.emodb import surrogates
 from penstock.faces.emodb.surrogates import restore
 from penstock.model import Draft, Message

@@ -10,9 +10,9 @@ from penstock.broker import Broker
 from penstock.edge.router import Route
 from penstock.faces.mqcore.messages import message_routes
 from penstock.faces.mqcore.queues import queue_routes
-from penstock.faces.mqcore.reserved import RESERVED, explaining
+from penstock.faces.mqcore.reserved import explaining, reserved_words
 
-__all__ = ["RESERVED", "explaining", "mqcore_routes"]
+__all__ = ["explaining", "mqcore_routes", "reserved_words"]
 
 
 def mqcore_routes(broker: Broker, redelivery_ms: int, reserved: frozenset[str] = frozenset()) -> list[Route]:

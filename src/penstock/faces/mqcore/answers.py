@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from penstock.edge.http import Response
 from penstock.errors import TryAgain
-from penstock.faces.answers import error_response, json_response
+from penstock.faces.answers import Error, error_response, json_response
 
 RETRY_AFTER = (b"Retry-After", b"10")
 
 
 def failure(error: Exception) -> Response:
     if isinstance(error, TryAgain):
-        return json_response(503, {"error": str(error)}, RETRY_AFTER)
+        return json_response(503, Error(str(error)), RETRY_AFTER)
     return error_response(error)
 
 

@@ -11,11 +11,13 @@ from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, QueueNotFound
 from penstock.faces.answers import error_response, header_value
+from penstock.faces.description import EXAMPLE_ID, Op, Param, answer, body, header, of_any_type, text
 from penstock.faces.media import INERT
 from penstock.faces.mqcore.answers import failure, not_stored
-from penstock.faces.mqcore.queues import is_name
+from penstock.faces.mqcore.queues import QUEUE, TAG, is_name
 from penstock.faces.mqcore.reserved import unless_reserved
 from penstock.faces.permission import Permission
+from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Draft, Message, Receipt, Sent
 from penstock.pending import Pending
 
@@ -28,9 +30,42 @@ _NONE = Response(204)
 _DELETED = Response(202)
 
 
+_MESSAGE_ID = {"X-Message-Id": header(text(format="uuid"), "the id of the message", required=True)}
+_SEND = Op(
+    id="mqcoreSend",
+    tag=TAG,
+    summary="Send a message",
+    description="The body is the message: any bytes, up to 1 MiB. Its `Content-Type` comes back with it.",
+    parameters=(QUEUE,),
+    body=of_any_type(body({}, "hello", required=False)),
+    answers={201: answer("The message is on stable media.", headers=_MESSAGE_ID), 404: NO_SUCH_QUEUE},
+)
+_FETCH = Op(
+    id="mqcoreFetch",
+    tag=TAG,
+    summary="Fetch the oldest message",
+    description="No other caller gets the message for a while, 10 seconds unless the server is set otherwise. Then it "
+    "is back in its old place, unless it was deleted meanwhile.",
+    parameters=(QUEUE,),
+    answers={
+        200: of_any_type(answer("The message, with the `Content-Type` it was sent with.", {}, headers=_MESSAGE_ID)),
+        204: answer("There is no message to fetch, or no such queue."),
+    },
+)
+_DELETE = Op(
+    id="mqcoreDeleteMessage",
+    tag=TAG,
+    summary="Delete a message",
+    description="Fetched or not. Anyone who knows the id can delete the message.",
+    parameters=(QUEUE, Param("id", text(minLength=1), "The id of the message.", where="path", example=EXAMPLE_ID)),
+    answers={202: answer("The message is gone, or has been before.")},
+)
+
+
 def message_routes(broker: Broker, redelivery_ms: int, reserved: frozenset[str]) -> list[Route]:
     face = _Messages(broker, redelivery_ms)
     poll = Permission("poll")
+    claim, ack = unless_reserved(face.claim, reserved), unless_reserved(face.ack, reserved)
     return [
         Route(
             "POST",
@@ -39,9 +74,10 @@ def message_routes(broker: Broker, redelivery_ms: int, reserved: frozenset[str])
             BodyRule(limits.BODY_BYTES),
             unreadable=lambda reason: error_response(InvalidRequest(reason)),
             permission=Permission("post"),
+            describe=_SEND,
         ),
-        Route("GET", "/{queue}/messages", unless_reserved(face.claim, reserved), permission=poll),
-        Route("DELETE", "/{queue}/messages/{id}", unless_reserved(face.ack, reserved), permission=poll),
+        Route("GET", "/{queue}/messages", claim, permission=poll, describe=_FETCH),
+        Route("DELETE", "/{queue}/messages/{id}", ack, permission=poll, describe=_DELETE),
     ]
 
 

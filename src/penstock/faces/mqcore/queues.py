@@ -7,6 +7,7 @@ from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, PenstockError, QueueNotFound
+from penstock.faces.description import Op, Param, Tag, answer, text
 from penstock.faces.mqcore.answers import failure
 from penstock.faces.mqcore.reserved import unless_reserved
 from penstock.faces.permission import Permission
@@ -23,6 +24,45 @@ _DELETED = Response(200)
 
 SEPARATOR = ":"
 
+TAG = Tag(
+    "MQ-Core",
+    "Six endpoints at the root. Queues have no settings, a message that was fetched comes back after a while unless it "
+    "is deleted, and words that other APIs begin their paths with are not queues here.",
+)
+# No pattern: a name that no queue can have is one that does not exist, which is not a mistake in most requests.
+QUEUE = Param(
+    "queue",
+    text(minLength=1),
+    "Its name: 1 to 255 of `A-Z a-z 0-9 . _ @ -`, neither `.` nor `..`, and not a reserved word.",
+    where="path",
+    example="orders",
+)
+_FIND = Op(
+    id="mqcoreFindQueue",
+    tag=TAG,
+    summary="Ask whether a queue exists",
+    description="The status is the whole answer; there is no body.",
+    parameters=(QUEUE,),
+    answers={200: answer("It exists."), 404: answer("There is no such queue.")},
+)
+_CREATE = Op(
+    id="mqcoreCreateQueue",
+    tag=TAG,
+    summary="Create a queue",
+    description="Makes a queue with default settings. It is not an error that it exists already. A body is read and "
+    "dropped.",
+    parameters=(QUEUE,),
+    answers={201: answer("The queue exists now.")},
+)
+_DELETE = Op(
+    id="mqcoreDeleteQueue",
+    tag=TAG,
+    summary="Delete a queue and its messages",
+    description="It is not an error that there is none.",
+    parameters=(QUEUE,),
+    answers={200: answer("The queue does not exist any more.")},
+)
+
 
 def is_name(name: str) -> bool:
     """Whether a queue of this API can be called so: its messages are kept in files called `queue:id`."""
@@ -31,17 +71,17 @@ def is_name(name: str) -> bool:
 
 def queue_routes(broker: Broker, reserved: frozenset[str]) -> list[Route]:
     face = _Queues(broker)
+
+    def find(request: Request) -> Response | Pending[Response]:
+        # A reserved word never names a queue: nothing to explain, it does not exist.
+        return _ABSENT if request.params[0] in reserved else face.find(request)
+
+    create, delete = unless_reserved(face.create, reserved), unless_reserved(face.delete, reserved)
+    status, admin = Permission("get_status"), Permission("admin")
     return [
-        Route(
-            "GET",
-            "/{queue}",
-            # A reserved word never names a queue: nothing to explain, it does not exist.
-            lambda request: _ABSENT if request.params[0] in reserved else face.find(request),
-            head=True,
-            permission=Permission("get_status"),
-        ),
-        Route("PUT", "/{queue}", unless_reserved(face.create, reserved), _DISCARDED, permission=Permission("admin")),
-        Route("DELETE", "/{queue}", unless_reserved(face.delete, reserved), _DISCARDED, permission=Permission("admin")),
+        Route("GET", "/{queue}", find, head=True, permission=status, describe=_FIND),
+        Route("PUT", "/{queue}", create, _DISCARDED, permission=admin, describe=_CREATE),
+        Route("DELETE", "/{queue}", delete, _DISCARDED, permission=admin, describe=_DELETE),
     ]
 
 

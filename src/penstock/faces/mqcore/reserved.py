@@ -1,29 +1,24 @@
-"""Words that are no queue names here, because other APIs own them as the first part of a path on the same port.
+"""Words that cannot be queue names here, because other APIs own them as the first part of a path on the same port.
 
 The router knows no way back from a first segment that another API has. So a request for a reserved word reaches
-MQ-Core's own handlers only where nobody else has that word yet; where somebody has, it ends as one that matches no
+MQ-Core's own handlers only where no other API has that word yet; where one has, it ends as one that matches no
 route, and `explaining` turns that answer into one that says why. Requests that another API answers never come here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from urllib.parse import unquote
 
 from penstock.edge.http import Handler, Request, Response
-from penstock.edge.router import Errors
-from penstock.faces.answers import json_response
+from penstock.edge.router import Errors, Route
+from penstock.faces.answers import Error, json_response
 from penstock.pending import Pending
 
-# The one list. A face that begins its paths with another word adds it here.
-RESERVED = frozenset(
-    {
-        *("queues", "messages", "health"),
-        *("queue", "dedupq"),
-        *("v1", "metrics", "openapi.json", "docs", "console", "static", "favicon.ico", "robots.txt", ".well-known"),
-    }
-)
+# No API has these yet. The documentation names them from the beginning, because a queue that is called so could not be
+# reached any more once one of them is served: what is to come, and what browsers and crawlers ask for.
+FORESEEN = frozenset({"metrics", "console", "static", "robots.txt", ".well-known"})
 
 # What the API asks, by the number of segments. A queue with a reserved name never exists, so to ask whether it
 # does is answered as for any other that does not: 404.
@@ -31,13 +26,19 @@ _QUEUE = frozenset({"PUT", "DELETE"})
 _MESSAGES = frozenset({"GET", "POST"})
 
 
+def reserved_words(others: Iterable[Route]) -> frozenset[str]:
+    """Those that the routes of other APIs begin with, and those foreseen."""
+    words = {route.pattern.split("/")[1] for route in others}
+    return FORESEEN | {word for word in words if word and not word.startswith("{")}
+
+
 def refused(word: str) -> Response:
     return json_response(
         400,
-        {
-            "error": f"{word!r} cannot be a queue here: on this port /{word} belongs to another API. "
+        Error(
+            f"{word!r} cannot be a queue here: on this port /{word} belongs to another API. "
             "Choose another name, or serve MQ-Core alone on a port of its own, where no word is reserved"
-        },
+        ),
     )
 
 

@@ -12,18 +12,30 @@ from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest, PenstockError, QueueNotFound, TooLarge
-from penstock.faces.answers import error_response, header_value, json_response, rfc3339
+from penstock.faces.answers import Error, error_response, header_value, json_response, rfc3339
+from penstock.faces.description import (
+    EXAMPLE_ID,
+    NumberParam,
+    Op,
+    Param,
+    answer,
+    body,
+    header,
+    number,
+    of_any_type,
+    text,
+)
 from penstock.faces.media import INERT
 from penstock.faces.mqs import multipart, trace
-from penstock.faces.mqs.trace import traced
+from penstock.faces.mqs.trace import TAG, TRACE, TRACED, traced
 from penstock.faces.permission import Permission, Scope, permits, rules_of
+from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.keys import EVERY_QUEUE
 from penstock.model import Draft, Message, Receipt, Sent
 from penstock.pending import Pending
 
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
 MAX_MESSAGES = 999
-MAX_WAIT_S = 19
 MULTIPART_BYTES = 16 * 1024 * 1024
 
 # Attributes of a message that travel as headers of its request and come back as headers of its receive.
@@ -35,20 +47,82 @@ _CUT_OFF = (b"X-MQS-MESSAGE-TRUNCATED", b"%d" % limits.BODY_BYTES)
 _EXISTED = Response(200)
 _NONE = Response(204)
 _DELETED = Response(204)
-_GONE = json_response(404, {"error": "the message does not exist"})
+_GONE = json_response(404, Error("the message does not exist"))
+
+
+# Queues and messages share a path here, so that the document has one name for both.
+_QUEUE = Param("queue_or_id", text(minLength=1), "The name of the queue.", where="path", example="orders")
+_MESSAGE = Param("queue_or_id", text(format="uuid"), "The id of the message.", where="path", example=EXAMPLE_ID)
+_LIMIT = NumberParam("X-MQS-MAX-MESSAGES", 1, MAX_MESSAGES, "So many messages at most.", where="header", default=1)
+_WAIT_S = NumberParam("X-MQS-MAX-WAIT-TIME", 1, 19, "Seconds to wait for a message; without it, none.", where="header")
+_ENCODING = Param(
+    "Content-Encoding", text(maxLength=limits.CONTENT_TYPE_BYTES), "Kept, and never undone.", where="header"
+)
+_STORED = {
+    "X-MQS-MESSAGE-TRUNCATED": header(
+        text(const=str(limits.BODY_BYTES)),
+        "the message was longer than this and has been cut off, as the server is set to",
+    ),
+    **TRACED,
+}
+_RECEIVED = {
+    "X-MQS-MESSAGE-ID": header(text(format="uuid"), "for the delete"),
+    "X-MQS-MESSAGE-RECEIVES": header(number(1), "how often it has been received, this time included"),
+    "X-MQS-MESSAGE-PUBLISHED-AT": header(text(format="date-time"), "when it was sent"),
+    "X-MQS-MESSAGE-VISIBLE-AT": header(text(format="date-time"), "when it becomes visible again"),
+    "Content-Encoding": header(text(), "as it was sent"),
+    **TRACED,
+}
+_SEND = Op(
+    id="mqsSend",
+    tag=TAG,
+    summary="Send a message",
+    description="The body is the message: any bytes, up to 1 MiB, with their `Content-Type` and `Content-Encoding`. A "
+    f"body of `multipart/mixed` sends each of its 1 to {MAX_MESSAGES} parts as a message, all of them or none.",
+    parameters=(_QUEUE, _ENCODING, TRACE),
+    body=of_any_type(body({}, "hello", required=False)),
+    answers={
+        201: answer("Stored; of several, at least one.", headers=_STORED),
+        200: answer("The queue deduplicates and holds an equal message; nothing was stored.", headers=_STORED),
+        404: NO_SUCH_QUEUE,
+    },
+)
+_RECEIVE = Op(
+    id="mqsReceive",
+    tag=TAG,
+    summary="Receive a message",
+    description="Takes the oldest visible message and hides it for the queue's visibility timeout. With "
+    "`X-MQS-MAX-MESSAGES` over 1, two or more come as `multipart/mixed`, each part with the headers of one message.",
+    parameters=(_QUEUE, _LIMIT, _WAIT_S, TRACE),
+    answers={
+        200: of_any_type(answer("The message, with the `Content-Type` it was sent with.", {}, headers=_RECEIVED)),
+        204: answer("No message is visible.", headers=TRACED),
+        404: NO_SUCH_QUEUE,
+    },
+)
+_DELETE = Op(
+    id="mqsDelete",
+    tag=TAG,
+    summary="Delete a message",
+    description="Whether or not it has been received, and by any caller: mqs has no receipts.",
+    parameters=(_MESSAGE, TRACE),
+    answers={
+        204: answer("It is deleted.", headers=TRACED),
+        404: answer("There is no such message.", Error, {"error": "the message does not exist"}, headers=TRACED),
+    },
+)
 
 
 def message_routes(broker: Broker, cut_oversize: bool) -> list[Route]:
     face = _Messages(broker, cut_oversize)
-    one = BodyRule(limits.BODY_BYTES, cut=cut_oversize)
-    many = Route(
-        "POST", "/messages/{queue}", traced(face.send), BodyRule(MULTIPART_BYTES), permission=Permission("post")
-    )
+    one, several = BodyRule(limits.BODY_BYTES, cut=cut_oversize), BodyRule(MULTIPART_BYTES)
+    post, poll, itself = Permission("post"), Permission("poll"), Permission("poll", Scope.ASKS_ITSELF)
+    many = Route("POST", "/messages/{queue}", traced(face.send), several, permission=post, describe=_SEND)
     send = replace(many, body=one, choose=lambda request: many if _is_multipart(request) else send)
     return [
         send,
-        Route("GET", "/messages/{queue}", traced(face.claim), permission=Permission("poll")),
-        Route("DELETE", "/messages/{id}", traced(face.ack), permission=Permission("poll", Scope.ASKS_ITSELF)),
+        Route("GET", "/messages/{queue}", traced(face.claim), permission=poll, describe=_RECEIVE),
+        Route("DELETE", "/messages/{id}", traced(face.ack), permission=itself, describe=_DELETE),
     ]
 
 
@@ -106,8 +180,8 @@ class _Messages:
             return error_response(QueueNotFound(queue))
         headers = request.headers
         try:
-            limit = _header_number(headers, b"x-mqs-max-messages", 1, MAX_MESSAGES) or 1
-            wait_s = _header_number(headers, b"x-mqs-max-wait-time", 1, MAX_WAIT_S) or 0
+            limit = _header_number(headers, _LIMIT)
+            wait_s = _header_number(headers, _WAIT_S)
         except InvalidRequest as error:
             return self._refuse(queue, error)
         return self._broker.claim(queue, limit, wait_ms=wait_s * 1000).map(_received, error_response)
@@ -148,21 +222,22 @@ def _attributes(headers: Mapping[bytes, bytes]) -> dict[str, str] | None:
     if _RETURNED_KEYS.isdisjoint(headers):
         return None
     attributes = {}
-    for name, header in _RETURNED.items():
-        value = headers.get(header.lower())
+    for name, returned in _RETURNED.items():
+        value = headers.get(returned.lower())
         if value:
             if len(value) > limits.CONTENT_TYPE_BYTES:
-                raise InvalidRequest(f"{header.decode()} is at most {limits.CONTENT_TYPE_BYTES} bytes long")
+                raise InvalidRequest(f"{returned.decode()} is at most {limits.CONTENT_TYPE_BYTES} bytes long")
             attributes[name] = value.decode("latin-1")
     return attributes or None
 
 
-def _header_number(headers: Mapping[bytes, bytes], name: bytes, lowest: int, highest: int) -> int | None:
-    value = headers.get(name)
+def _header_number(headers: Mapping[bytes, bytes], param: NumberParam) -> int:
+    """Without a default, 0 where it is left out."""
+    value = headers.get(param.key)
     if value is None:
-        return None
-    if not value.isdigit() or len(value) > 9 or not lowest <= int(value) <= highest:
-        raise InvalidRequest(f"{name.decode().upper()} must be a number from {lowest} to {highest}")
+        return param.default or 0
+    if not value.isdigit() or len(value) > 9 or not param.lowest <= int(value) <= param.highest:
+        raise InvalidRequest(f"{param.name} must be a number from {param.lowest} to {param.highest}")
     return int(value)
 
 
@@ -195,10 +270,10 @@ def _message_headers(message: Message) -> multipart.Headers:
         (b"X-MQS-MESSAGE-VISIBLE-AT", rfc3339(message.ready_at)),
     )
     if message.attributes:
-        for name, header in _RETURNED.items():
+        for name, returned in _RETURNED.items():
             value = message.attributes.get(name)
             if value:
-                headers += ((header, header_value(value)),)
+                headers += ((returned, header_value(value)),)
     return headers
 
 

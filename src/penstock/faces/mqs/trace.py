@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from penstock.edge.http import Handler, Request, Response
+from penstock.faces.description import Param, Tag, header, text
 from penstock.pending import Pending
 
 HEADER = b"X-TRACE-ID"
 _KEY = b"x-trace-id"
+
+TAG = Tag(
+    "mqs",
+    "The Mini Queue Service: queues with settings in whole seconds, and messages of any content type. An `X-TRACE-ID` "
+    "of a request comes back in its answer.",
+)
+TRACE = Param("X-TRACE-ID", text(), "Comes back in the answer.", where="header")
+TRACED = {"X-TRACE-ID": header(text(), "that of the request; of a received message, the one it was sent with")}
 
 
 def traced(handler: Handler) -> Handler:

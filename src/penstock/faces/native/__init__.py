@@ -12,6 +12,8 @@ from penstock.faces.native.ledger import ledger_routes
 from penstock.faces.native.messages import message_routes
 from penstock.faces.native.moves import move_routes
 from penstock.faces.native.queues import queue_routes
+from penstock.faces.native.receipts import receipt_routes
+from penstock.faces.native.send import send_route
 from penstock.faces.native.shipments import shipment_routes
 from penstock.keys import Keyring
 
@@ -19,7 +21,9 @@ from penstock.keys import Keyring
 def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
     return [
         *queue_routes(broker),
+        send_route(broker),
         *message_routes(broker),
+        *receipt_routes(broker),
         *move_routes(broker),
         *shipment_routes(broker),
         *ledger_routes(broker),

@@ -1,5 +1,5 @@
-"""Messages and ledger rows as Arrow, both ways. Arrow is loaded when somebody asks for it, and not before: a server
-that nobody asks needs none.
+"""Columns as an Arrow stream, both ways. Arrow is loaded when a request asks for it, and not before: a server that is
+never asked does without.
 
 What comes in is not trusted: only the columns and types named here are read, nothing compressed is unpacked, and every
 buffer is checked before a value of it is touched.
@@ -7,17 +7,17 @@ buffer is checked before a value of it is touched.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import cache
+from struct import unpack_from
 from typing import TYPE_CHECKING, Any
 
 from penstock.edge.http import Request, Response
 from penstock.errors import FeatureMissing, InvalidRequest, TooLarge
 from penstock.extras import how_to_get
+from penstock.faces.description import Part, header, text
 from penstock.faces.media import media_type, prefers
-from penstock.faces.native.flatbuffer import check_batch
-from penstock.faces.native.outcomes import outcome_word
-from penstock.model import LedgerRow, Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 ARROW = b"application/vnd.apache.arrow.stream"
 # Where a page of Arrow says what follows it: the stream itself holds only rows.
 AFTER = b"Penstock-After"
+
+# How all this is described.
+ARROW_MEDIA = ARROW.decode()
+ARROW_STREAM: Part = {"description": "an Arrow IPC stream"}
+NEXT_PAGE: dict[str, Part] = {
+    AFTER.decode(): header(text(), "where the next page begins; not there at the end"),
+}
 
 
 @cache
@@ -37,9 +44,9 @@ def _arrow() -> Any:
 
 
 def wants_arrow(request: Request) -> bool:
-    """Asked before anything is done: a claim must not take messages that it cannot tell. Raises FeatureMissing."""
+    """Asked before anything is done: a claim must not take messages that it cannot hand over. Raises FeatureMissing."""
     accept = request.headers.get(b"accept", b"").lower()
-    return ARROW in accept and prefers(accept, ARROW) and _arrow() is not None
+    return prefers(accept, ARROW) and _arrow() is not None
 
 
 def is_arrow(request: Request) -> bool:
@@ -49,57 +56,34 @@ def is_arrow(request: Request) -> bool:
 # Out
 
 
-def messages_response(messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]) -> Response:
-    """`claimed` adds what the holder of a claim needs."""
+def integers(values: Sequence[int], bits: int = 64) -> pa.Array:
     pa = _arrow()
-    columns = {
-        "id": pa.array([message.id for message in messages], pa.string()),
-        "body": pa.array([message.body for message in messages], pa.binary()),
-        "content_type": pa.array([message.content_type for message in messages], pa.string()),
-        "attributes": _attributes([message.attributes for message in messages]),
-        "sent_at": _instants([message.sent_at for message in messages]),
-        "receives": pa.array([message.receives for message in messages], pa.int32()),
-        "queue": pa.array([message.queue for message in messages], pa.string()),
-        "ready_at": _instants([message.ready_at for message in messages]),
-    }
-    if claimed:
-        columns["receipt"] = pa.array([f"{message.id}.{message.claim}" for message in messages], pa.string())
-    return _stream(columns, headers)
+    return pa.array(values, pa.int64() if bits == 64 else pa.int32())
 
 
-def ledger_response(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Response:
+def texts(values: Sequence[str | None]) -> pa.Array:
     pa = _arrow()
-    columns = {
-        "number": pa.array([row.number for row in rows], pa.int64()),
-        "queue": pa.array([row.queue for row in rows], pa.string()),
-        "id": pa.array([row.id for row in rows], pa.string()),
-        "sent_at": _instants([row.sent_at for row in rows]),
-        "first_claimed_at": _instants([row.first_claimed_at for row in rows]),
-        "last_claimed_at": _instants([row.last_claimed_at for row in rows]),
-        "finished_at": _instants([row.finished_at for row in rows]),
-        "receives": pa.array([row.receives for row in rows], pa.int32()),
-        "outcome": pa.array([outcome_word(row.outcome) for row in rows], pa.string()),
-        "size": pa.array([row.size for row in rows], pa.int64()),
-        "body_hash": pa.array([row.body_hash for row in rows], pa.binary()),
-        "content_type": pa.array([row.content_type for row in rows], pa.string()),
-        "body": pa.array([row.body for row in rows], pa.binary()),
-    }
-    return _stream(columns, headers)
+    return pa.array(values, pa.string())
 
 
-def _instants(values: list[Any]) -> pa.Array:
+def binaries(values: Sequence[bytes | None]) -> pa.Array:
+    pa = _arrow()
+    return pa.array(values, pa.binary())
+
+
+def instants(values: Sequence[int | None]) -> pa.Array:
     pa = _arrow()
     return pa.array(values, pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
 
 
-def _attributes(values: list[dict[str, str] | None]) -> pa.Array:
+def text_maps(values: Sequence[dict[str, str] | None]) -> pa.Array:
     pa = _arrow()
     return pa.array(
         [() if value is None else list(value.items()) for value in values], pa.map_(pa.string(), pa.string())
     )
 
 
-def _stream(columns: dict[str, Any], headers: tuple[tuple[bytes, bytes], ...]) -> Response:
+def stream_response(columns: dict[str, pa.Array], *headers: tuple[bytes, bytes]) -> Response:
     pa = _arrow()
     batch = pa.RecordBatch.from_pydict(columns)
     sink = pa.BufferOutputStream()
@@ -118,7 +102,7 @@ def read_columns(body: bytes, known: Sequence[str], rows: int) -> dict[str, list
         table = _table(body, known, rows)
         return {name: table.column(name).to_pylist() for name in table.column_names}
     except (pa.ArrowException, OSError, LookupError, ValueError) as error:
-        raise InvalidRequest(f"the body is no Arrow stream that can be read: {str(error)[:200]}") from error
+        raise InvalidRequest(f"the body is not an Arrow stream that can be read: {str(error)[:200]}") from error
 
 
 def _table(body: bytes, known: Sequence[str], rows: int) -> pa.Table:
@@ -169,3 +153,73 @@ def _is_text_map(kind: Any) -> bool:
     """Whatever it calls its parts, and whether or not it says that they may be missing."""
     pa = _arrow()
     return bool(pa.types.is_map(kind) and kind.key_type == pa.string() and kind.item_type == pa.string())
+
+
+# The metadata of a record batch is looked at before Arrow itself reads the batch, which must hold no more than it seems
+# to. Unpacking compressed buffers could fill the memory, and Arrow has no limit for it; nor does it mind when many
+# buffers are one and the same piece of a short body. The metadata is a flatbuffer, which Arrow has verified by now: a
+# table starts with the way back to its list of field offsets, where 0 is a field that is not there.
+
+_MESSAGE_VERSION = 0
+_MESSAGE_HEADER = 2
+_MESSAGE_CUSTOM_METADATA = 4
+_BATCH_BUFFERS = 2
+_BATCH_COMPRESSION = 3
+
+# Version 5, the only one since Arrow 1.0. Before, a batch could say in its custom metadata that it was compressed.
+_V5 = 4
+_BUFFER = struct.Struct("<qq")
+
+
+def check_batch(metadata: bytes, body_size: int) -> None:
+    """Raises InvalidRequest unless the buffers of the batch are plain and fit side by side into its body."""
+    try:
+        _check(metadata, body_size)
+    except struct.error as error:
+        raise InvalidRequest("the body is not an Arrow stream that can be read") from error
+
+
+def _check(metadata: bytes, body_size: int) -> None:
+    (message,) = unpack_from("<I", metadata, 0)
+    version = _field(metadata, message, _MESSAGE_VERSION)
+    if not version or unpack_from("<h", metadata, version) != (_V5,):
+        raise InvalidRequest("an Arrow stream must be of metadata version 5")
+    if _field(metadata, message, _MESSAGE_CUSTOM_METADATA):
+        raise InvalidRequest("the batches of an Arrow stream must not have custom metadata")
+    header = _field(metadata, message, _MESSAGE_HEADER)
+    if not header:
+        raise InvalidRequest("a batch of the Arrow stream is empty")
+    batch = _target(metadata, header)
+    if _field(metadata, batch, _BATCH_COMPRESSION):
+        raise InvalidRequest("the buffers of an Arrow stream must not be compressed")
+    buffers = _field(metadata, batch, _BATCH_BUFFERS)
+    if buffers and _total_size(metadata, _target(metadata, buffers)) > body_size:
+        raise InvalidRequest("the buffers of an Arrow stream must not overlap")
+
+
+def _field(metadata: bytes, table: int, index: int) -> int:
+    """Where a field of a table stands; 0 where the table has none."""
+    (back,) = unpack_from("<i", metadata, table)
+    offsets = table - back
+    (size,) = unpack_from("<H", metadata, offsets)
+    at = 4 + 2 * index
+    if at + 2 > size:
+        return 0
+    (offset,) = unpack_from("<H", metadata, offsets + at)
+    return table + offset if offset else 0
+
+
+def _target(metadata: bytes, at: int) -> int:
+    """What a field that only points elsewhere points to."""
+    (jump,) = unpack_from("<I", metadata, at)
+    return int(at + jump)
+
+
+def _total_size(metadata: bytes, vector: int) -> int:
+    (count,) = unpack_from("<I", metadata, vector)
+    start = vector + 4
+    buffers = metadata[start : start + count * _BUFFER.size]
+    if len(buffers) != count * _BUFFER.size:
+        raise struct.error("a vector ends outside the metadata")
+    # A negative length is for Arrow to refuse; it must not make room for others.
+    return sum([max(length, 0) for _, length in _BUFFER.iter_unpack(buffers)])

@@ -1,39 +1,110 @@
-"""API keys: list, create, revoke. Only who may administer every queue may do it."""
+"""API keys: list, create, revoke. Only a key that may administer every queue may do it."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
 
-from penstock import keys
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from penstock import keys, limits
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
-from penstock.edge.router import BodyRule, Route
-from penstock.faces.answers import json_response
-from penstock.faces.media import wants_json
-from penstock.faces.native.requests import answered, decoder
+from penstock.edge.router import Route
+from penstock.errors import UnsupportedMediaType
+from penstock.faces.answers import Error, json_response
+from penstock.faces.bodies import decoder
+from penstock.faces.description import Op, Param, Tag, answer, body, text
+from penstock.faces.media import require_json
+from penstock.faces.native.requests import SMALL, Instant, route
 from penstock.faces.permission import Permission, Scope
 from penstock.keys import Keyring
 from penstock.model import CreatedKey, Key
 from penstock.pending import Pending
 
-_BODY = BodyRule(64 * 1024)
+_RULE = rf"^queue\|({'|'.join(keys.ACTIONS)}|\*)\|{keys.GLOB}$"
 
 
 class CreateKey(Struct, forbid_unknown_fields=True):
+    # Checked by `penstock.keys`, which the command line asks as well.
+    name: Annotated[str, Meta(extra_json_schema={"pattern": f"^{keys.NAME}$"})]
+    rules: Annotated[
+        list[Annotated[str, Meta(extra_json_schema={"pattern": _RULE})]],
+        Meta(
+            description="`queue|ACTION|NAME`, such as `queue|poll|orders-*`",
+            extra_json_schema={"minItems": 1, "maxItems": limits.RULES},
+        ),
+    ]
+
+
+class KeyView(Struct):
     name: str
-    rules: list[str]
+    rules: tuple[Annotated[str, Meta(description="`queue|ACTION|NAME`")], ...]
+    created_at: Instant
+    revoked_at: Instant | None
+
+
+class NewKey(KeyView):
+    secret: Annotated[str, Meta(description="shown this once and kept nowhere")]
+    warning: Annotated[
+        str | UnsetType, Meta(description="with the first key alone: everybody needs one from now on")
+    ] = UNSET
+
+
+class KeyList(Struct):
+    keys: list[KeyView]
+
+
+class Revoked(Struct):
+    revoked: str
 
 
 _read_create = decoder(CreateKey)
+
+_TAG = Tag("native keys", "Who may do what on which queues. Only a key for every queue may use these.")
+_RULES = ["queue|post|orders-*"]
+_EXAMPLE = {"name": "shop", "rules": _RULES, "created_at": 1_760_000_000_000, "revoked_at": None}
+_NAME = Param("name", text(minLength=1), "The name of the key.", where="path", example="shop")
+
+_LIST = Op(
+    id="listKeys",
+    tag=_TAG,
+    summary="List keys",
+    description="Revoked ones too, in the order of their creation. Never a secret.",
+    answers={200: answer("The keys.", KeyList, {"keys": [_EXAMPLE]})},
+)
+_CREATE = Op(
+    id="createKey",
+    tag=_TAG,
+    summary="Create a key",
+    description="From the first key on, every request to every API needs one: at once at this server, within a second "
+    "at every other one on the store.",
+    body=body(CreateKey, {"name": "shop", "rules": _RULES}),
+    answers={
+        201: answer("The key, and its secret this once.", NewKey, {**_EXAMPLE, "secret": "psk_…"}),
+        415: answer("The body is not JSON, or does not say so.", Error, {"error": str(UnsupportedMediaType())}),
+        409: answer("The name is or was used.", Error, {"error": "there is or was an API key 'shop'"}),
+    },
+)
+_REVOKE = Op(
+    id="revokeKey",
+    tag=_TAG,
+    summary="Revoke a key",
+    description="For good. Revoking again is not an error.",
+    parameters=(_NAME,),
+    answers={
+        200: answer("It is refused from now on.", Revoked, {"revoked": "shop"}),
+        404: answer("There never was such a key.", Error, {"error": "there is no API key 'shop'"}),
+    },
+)
 
 
 def key_routes(broker: Broker, keyring: Keyring) -> list[Route]:
     face = _Keys(broker, keyring)
     admin = Permission("admin", Scope.EVERY_QUEUE)
     return [
-        Route("GET", "/v1/keys", answered(face.list), head=True, permission=admin),
-        Route("POST", "/v1/keys", answered(face.create), _BODY, permission=admin),
-        Route("DELETE", "/v1/keys/{name}", answered(face.revoke), permission=admin),
+        route("GET", "/v1/keys", face.list, _LIST, admin, head=True),
+        route("POST", "/v1/keys", face.create, _CREATE, admin, SMALL),
+        route("DELETE", "/v1/keys/{name}", face.revoke, _REVOKE, admin),
     ]
 
 
@@ -43,11 +114,13 @@ class _Keys:
         self._keyring = keyring
 
     def list(self, _request: Request) -> Pending[Response]:
-        return self._broker.keys.list().map(lambda found: json_response(200, {"keys": [_shown(key) for key in found]}))
+        return self._broker.keys.list().map(
+            lambda found: json_response(200, KeyList([KeyView(*_fields(key)) for key in found]))
+        )
 
     def create(self, request: Request) -> Pending[Response]:
         """The secret is in this answer and nowhere else."""
-        wants_json(request)
+        require_json(request)
         asked = _read_create(request.body)
         name, rules = keys.check_name(asked.name), keys.check_rules(asked.rules)
         secret = keys.mint()
@@ -55,8 +128,7 @@ class _Keys:
         def created(made: CreatedKey) -> Response:
             # Before the answer: its reader may rely on it.
             self._keyring.admit(made.key)
-            warning = {"warning": keys.FIRST_KEY} if made.first else {}
-            return json_response(201, {**_shown(made.key), "secret": secret, **warning})
+            return json_response(201, NewKey(*_fields(made.key), secret, keys.FIRST_KEY if made.first else UNSET))
 
         return self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules).map(created)
 
@@ -65,10 +137,10 @@ class _Keys:
 
         def revoked(_none: None) -> Response:
             self._keyring.expel(name)
-            return json_response(200, {"revoked": name})
+            return json_response(200, Revoked(name))
 
         return self._broker.keys.revoke(name).map(revoked)
 
 
-def _shown(key: Key) -> dict[str, object]:
-    return {"name": key.name, "rules": key.rules, "created_at": key.created_at, "revoked_at": key.revoked_at}
+def _fields(key: Key) -> tuple[str, tuple[str, ...], int, int | None]:
+    return key.name, key.rules, key.created_at, key.revoked_at

@@ -1,89 +1,196 @@
-"""Messages: send, claim, ack, renew, release, peek, purge."""
+"""Messages: claim, peek, purge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from hashlib import blake2b
-from typing import TypeVar
+import base64
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
-from penstock.edge.router import BodyRule, Route
+from penstock.edge.router import Route
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import json_response
-from penstock.faces.native.arrow import AFTER, is_arrow, messages_response, read_columns, wants_arrow
-from penstock.faces.native.bodies import shown_body
-from penstock.faces.native.drafts import is_bulk, read_drafts
-from penstock.faces.native.requests import answered, decoder, query_number, within
-from penstock.faces.numbers import is_number
+from penstock.faces.bodies import decoder
+from penstock.faces.description import (
+    EXAMPLE_ID,
+    NumberParam,
+    Op,
+    Param,
+    also,
+    answer,
+    body,
+    is_number,
+    text,
+)
+from penstock.faces.native.arrow import (
+    AFTER,
+    ARROW_MEDIA,
+    ARROW_STREAM,
+    NEXT_PAGE,
+    binaries,
+    instants,
+    integers,
+    stream_response,
+    text_maps,
+    texts,
+    wants_arrow,
+)
+from penstock.faces.native.requests import MEDIUM, QUEUE, Duration, Instant, query_number, route
+from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission
-from penstock.model import Message, PeekAfter, Receipt, Sent, SentOnce
+from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.model import Message, PeekAfter
 from penstock.pending import Pending
 
 T = TypeVar("T")
 
-_SMALL = BodyRule(1024 * 1024)
-_BULK = BodyRule(16 * 1024 * 1024)
-
 
 class ClaimRequest(Struct, forbid_unknown_fields=True):
-    limit: int = 1
-    hold_ms: int | None = None
-    wait_ms: int = 0
-
-
-class ReceiptsRequest(Struct, forbid_unknown_fields=True):
-    receipts: list[str]
-
-
-class ReleaseRequest(Struct, forbid_unknown_fields=True):
-    receipts: list[str]
-    delay_ms: int | None = None
+    limit: Annotated[int, Meta(ge=1, le=limits.BULK_LIMIT, description="so many messages at most")] = 1
+    hold_ms: Annotated[
+        Duration | None, Meta(description="how long to hold them; by default the queue's `visibility_ms`")
+    ] = None
+    wait_ms: Annotated[int, Meta(ge=0, le=limits.WAIT_MS, description="how long to wait for the first one")] = 0
 
 
 class PurgeRequest(Struct, forbid_unknown_fields=True):
-    older_than_ms: int | None = None
+    older_than_ms: Annotated[Duration | None, Meta(description="only messages that were sent longer ago")] = None
 
 
-class RenewRequest(Struct, forbid_unknown_fields=True):
-    receipts: list[str]
-    hold_ms: int
+# A message has one of the two bodies. That is said in words: as alternatives in the schema it makes two classes of one
+# message in the clients that are generated from it.
+class MessageView(Struct, gc=False):
+    id: str
+    queue: str
+    content_type: str | None
+    attributes: dict[str, str]
+    sent_at: Instant
+    ready_at: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="the end of its claim or delay; 0 when it is ready",
+            extra_json_schema={"format": "int64"},
+        ),
+    ]
+    receives: Annotated[int, Meta(ge=0, description="how often it has been handed out")]
+    came_from: Annotated[
+        str | None, Meta(description="of a dead letter: the queue in which it could not be dealt with")
+    ]
+    body: Annotated[
+        str | UnsetType, Meta(description="the bytes, where they are UTF-8; an empty message has an empty one")
+    ] = UNSET
+    body_base64: Annotated[
+        str | UnsetType,
+        Meta(
+            description="the bytes, where they are not UTF-8; then there is no `body`",
+            extra_json_schema={"contentEncoding": "base64"},
+        ),
+    ] = UNSET
 
 
-def _counting_decoder(shape: type[T]) -> Callable[[bytes], T]:
-    """For bodies with receipts, which have no commas: too many are refused before they are built."""
-    read = decoder(shape)
+class ClaimedMessage(MessageView, gc=False, kw_only=True):
+    receipt: Annotated[str, Meta(description="for ack, renew and release")]
 
-    def read_counted(body: bytes) -> T:
-        if body.count(b",") > limits.ACK_LIMIT:
-            raise InvalidRequest(f"the number of receipts must be between 1 and {limits.ACK_LIMIT}")
-        return read(body)
 
-    return read_counted
+class ClaimedMessages(Struct):
+    messages: list[ClaimedMessage]
+
+
+class MessagePage(Struct):
+    messages: list[MessageView]
+    after: Annotated[str | None, Meta(description="the cursor of this page")]
+
+
+class PurgeCount(Struct):
+    purged: Annotated[int, Meta(ge=0)]
 
 
 _read_claim = decoder(ClaimRequest)
-_read_receipts = _counting_decoder(ReceiptsRequest)
-_read_release = _counting_decoder(ReleaseRequest)
 _read_purge = decoder(PurgeRequest)
-_read_renew = _counting_decoder(RenewRequest)
+
+EXAMPLE_RECEIPT = f"{EXAMPLE_ID}.1"
+MESSAGE_EXAMPLE = {
+    "id": EXAMPLE_ID,
+    "queue": "orders",
+    "content_type": "text/plain",
+    "attributes": {"kind": "test"},
+    "sent_at": 1_760_000_000_000,
+    "ready_at": 1_760_000_030_000,
+    "receives": 1,
+    "came_from": None,
+    "body": "one",
+}
+_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "So many at most.", default=10)
+_AFTER = Param("after", text(pattern="^[0-9]{1,18}-[0-9]{1,18}$"), "The cursor of the page before.")
+
+_PEEK = Op(
+    id="peek",
+    tag=TAG,
+    summary="Look at messages",
+    description="In any state; it changes nothing. Ready ones come by age, then the others by when they become ready. "
+    "A page holds about 16 MiB of bodies at most.",
+    parameters=(QUEUE, _LIMIT, _AFTER),
+    answers={
+        200: also(
+            answer(
+                "A page of messages.",
+                MessagePage,
+                {"messages": [MESSAGE_EXAMPLE], "after": "1760000030000-1"},
+                headers=NEXT_PAGE,
+            ),
+            ARROW_MEDIA,
+            ARROW_STREAM,
+        ),
+        404: NO_SUCH_QUEUE,
+    },
+)
+_CLAIM = Op(
+    id="claim",
+    tag=TAG,
+    summary="Claim messages",
+    description="Takes ready messages, oldest first, and hides them from everybody else. It stops at about 16 MiB of "
+    "bodies, and never waits for more once it has one.",
+    parameters=(QUEUE,),
+    body=body(ClaimRequest, {"limit": 10, "hold_ms": 60_000}, required=False),
+    answers={
+        200: also(
+            answer(
+                "The messages, perhaps none.",
+                ClaimedMessages,
+                {"messages": [{**MESSAGE_EXAMPLE, "receipt": EXAMPLE_RECEIPT}]},
+            ),
+            ARROW_MEDIA,
+            ARROW_STREAM,
+        ),
+        404: NO_SUCH_QUEUE,
+    },
+)
+
+
+_PURGE = Op(
+    id="purge",
+    tag=TAG,
+    summary="Remove all messages, or the old ones",
+    description="Every message that is in the queue when the purge begins, claimed ones too; with `older_than_ms` only "
+    "those that were sent longer ago than that.",
+    parameters=(QUEUE,),
+    body=body(PurgeRequest, {}, required=False, old={"older_than_ms": 86_400_000}),
+    answers={200: answer("How many there were.", PurgeCount, {"purged": 3}), 404: NO_SUCH_QUEUE},
+)
 
 
 def message_routes(broker: Broker) -> list[Route]:
     face = _Messages(broker)
-    queue = "/v1/queues/{queue}"
-    post, poll = Permission("post"), Permission("poll")
+    queue, poll = "/v1/queues/{queue}", Permission("poll")
     return [
-        Route("POST", f"{queue}/messages", answered(face.send), _BULK, permission=post),
-        Route("GET", f"{queue}/messages", answered(face.peek, "limit", "after"), head=True, permission=poll),
-        Route("POST", f"{queue}/claim", answered(face.claim), _SMALL, permission=poll),
-        Route("POST", f"{queue}/ack", answered(face.ack), _SMALL, permission=poll),
-        Route("POST", f"{queue}/renew", answered(face.renew), _SMALL, permission=poll),
-        Route("POST", f"{queue}/release", answered(face.release), _SMALL, permission=poll),
-        Route("POST", f"{queue}/purge", answered(face.purge), _SMALL, permission=poll),
+        route("GET", f"{queue}/messages", face.peek, _PEEK, poll, head=True),
+        route("POST", f"{queue}/claim", face.claim, _CLAIM, poll, MEDIUM),
+        route("POST", f"{queue}/purge", face.purge, _PURGE, poll, MEDIUM),
     ]
 
 
@@ -91,88 +198,24 @@ class _Messages:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def send(self, request: Request) -> Pending[Response]:
-        [queue] = request.params
-        key = request.headers.get(b"idempotency-key")
-        drafts = read_drafts(request)
-        if key is not None:
-            return self._broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).map(_sent_once)
-        return self._broker.send(queue, drafts).map(_counted if is_bulk(request) else _sent)
-
     def claim(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         asked = _read_claim(request.body)
-        limit = within("limit", asked.limit, 1, limits.BULK_LIMIT)
-        wait_ms = within("wait_ms", asked.wait_ms, 0, limits.WAIT_MS)
-        if asked.hold_ms is not None:
-            within("hold_ms", asked.hold_ms, 0, limits.DURATION_MS)
         told = _claimed_in_arrow if wants_arrow(request) else _claimed
-        return self._broker.claim(queue, limit, asked.hold_ms, wait_ms).map(told)
-
-    def ack(self, request: Request) -> Pending[Response]:
-        texts = _receipt_column(request.body) if is_arrow(request) else _read_receipts(request.body).receipts
-        return self._broker.ack(_receipts(request, texts)).map(_done)
-
-    def renew(self, request: Request) -> Pending[Response]:
-        asked = _read_renew(request.body)
-        receipts = _receipts(request, asked.receipts)
-        within("hold_ms", asked.hold_ms, 0, limits.DURATION_MS)
-        return self._broker.renew(receipts, asked.hold_ms, shorten=True).map(_done)
-
-    def release(self, request: Request) -> Pending[Response]:
-        asked = _read_release(request.body)
-        receipts = _receipts(request, asked.receipts)
-        if asked.delay_ms is not None:
-            within("delay_ms", asked.delay_ms, 0, limits.DURATION_MS)
-        return self._broker.release(receipts, asked.delay_ms).map(_done)
+        return self._broker.claim(queue, asked.limit, asked.hold_ms, asked.wait_ms).map(told)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         older_than_ms = _read_purge(request.body).older_than_ms
         if older_than_ms is None:
-            purging = self._broker.purge(queue)
-        else:
-            within("older_than_ms", older_than_ms, 0, limits.DURATION_MS)
-            purging = self._broker.purge_older(queue, older_than_ms)
-        return purging.map(lambda purged: json_response(200, {"purged": purged}))
+            return self._broker.purge(queue).map(_purged)
+        return self._broker.purge_older(queue, older_than_ms).map(_purged)
 
     def peek(self, request: Request) -> Pending[Response]:
         [queue] = request.params
-        limit = query_number(request, "limit", 10, 1, limits.BULK_LIMIT)
-        after = _cursor(request.query_params().get("after"))
+        limit = query_number(request, _LIMIT)
+        after = _cursor(request.query_params().get(_AFTER.name))
         return self._broker.peek(queue, limit, after).map(_peeked_in_arrow if wants_arrow(request) else _peeked)
-
-
-def _checked_key(key: bytes) -> str:
-    text = key.decode("latin-1")
-    if not (0 < len(text) <= limits.IDEMPOTENCY_KEY_LENGTH and text.isascii() and text.isprintable()):
-        raise InvalidRequest(f"an Idempotency-Key is 1 to {limits.IDEMPOTENCY_KEY_LENGTH} printable ASCII characters")
-    return text
-
-
-def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=16).digest()
-
-
-def _receipt_column(body: bytes) -> list[str]:
-    texts = read_columns(body, ("receipt",), limits.ACK_LIMIT)["receipt"]
-    if None in texts:
-        raise InvalidRequest("a receipt must not be null")
-    return texts
-
-
-def _receipts(request: Request, texts: Sequence[str]) -> list[Receipt]:
-    """A receipt is a message id and, for a claimed message, a dot and the number of the claim."""
-    [queue] = request.params
-    within("the number of receipts", len(texts), 1, limits.ACK_LIMIT)
-    receipts = []
-    for text in texts:
-        message_id, dot, claim = text.partition(".")
-        # Cut off after its dot, a receipt must not stand for whoever holds the message.
-        if dot and not is_number(claim):
-            raise InvalidRequest(f"{text[:80]!r} is no receipt")
-        receipts.append(Receipt(message_id, int(claim) if claim else None, queue))
-    return receipts
 
 
 def _cursor(text: str | None) -> PeekAfter | None:
@@ -180,58 +223,77 @@ def _cursor(text: str | None) -> PeekAfter | None:
         return None
     ready_at, _, seq = text.partition("-")
     if not (is_number(ready_at) and is_number(seq)):
-        raise InvalidRequest("after is no cursor of an earlier peek")
+        raise InvalidRequest("after is not a cursor of an earlier peek")
     return PeekAfter(int(ready_at), int(seq))
 
 
-def shown(message: Message) -> dict[str, object]:
-    return {
-        "id": message.id,
-        "queue": message.queue,
-        "content_type": message.content_type,
-        "attributes": message.attributes or {},
-        "sent_at": message.sent_at,
-        "ready_at": message.ready_at,
-        "receives": message.receives,
-        "came_from": message.came_from,
-        **shown_body(message.body),
-    }
+def body_texts(body: bytes) -> tuple[str | UnsetType, str | UnsetType]:
+    """A body in JSON: as text where it is UTF-8, else in base64."""
+    try:
+        return body.decode(), UNSET
+    except UnicodeDecodeError:
+        return UNSET, base64.b64encode(body).decode()
 
 
-def _sent(sent: list[Sent]) -> Response:
-    return json_response(201, {"sent": sent})
+def message_view(message: Message) -> MessageView:
+    return MessageView(*_fields(message))
 
 
-def _counted(sent: list[Sent]) -> Response:
-    return json_response(201, SentOnce(len(sent), sum([one.stored for one in sent])))
-
-
-def _sent_once(sent: SentOnce) -> Response:
-    return json_response(200 if sent.repeated else 201, sent)
-
-
-def _claimed_in_arrow(messages: list[Message]) -> Response:
-    return messages_response(messages, claimed=True)
-
-
-def _claimed(messages: list[Message]) -> Response:
-    return json_response(
-        200,
-        {"messages": [{**shown(message), "receipt": f"{message.id}.{message.claim}"} for message in messages]},
+def _fields(message: Message) -> tuple[Any, ...]:
+    return (
+        message.id,
+        message.queue,
+        message.content_type,
+        message.attributes or {},
+        message.sent_at,
+        message.ready_at,
+        message.receives,
+        message.came_from,
+        *body_texts(message.body),
     )
 
 
-def _done(done: list[bool]) -> Response:
-    return json_response(200, {"done": done})
+def messages_in_arrow(messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]) -> Response:
+    """`claimed` adds what the holder of a claim needs."""
+    columns = {
+        "id": texts([message.id for message in messages]),
+        "body": binaries([message.body for message in messages]),
+        "content_type": texts([message.content_type for message in messages]),
+        "attributes": text_maps([message.attributes for message in messages]),
+        "sent_at": instants([message.sent_at for message in messages]),
+        "receives": integers([message.receives for message in messages], 32),
+        "queue": texts([message.queue for message in messages]),
+        "ready_at": instants([message.ready_at for message in messages]),
+    }
+    if claimed:
+        columns["receipt"] = texts([_receipt(message) for message in messages])
+    return stream_response(columns, *headers)
+
+
+def _receipt(message: Message) -> str:
+    return f"{message.id}.{message.claim}"
+
+
+def _claimed_in_arrow(messages: list[Message]) -> Response:
+    return messages_in_arrow(messages, claimed=True)
+
+
+def _claimed(messages: list[Message]) -> Response:
+    claimed = [ClaimedMessage(*_fields(message), receipt=_receipt(message)) for message in messages]
+    return json_response(200, ClaimedMessages(claimed))
+
+
+def _purged(purged: int) -> Response:
+    return json_response(200, PurgeCount(purged))
 
 
 def _peeked(messages: list[Message]) -> Response:
-    return json_response(200, {"messages": [shown(message) for message in messages], "after": _after(messages)})
+    return json_response(200, MessagePage([message_view(message) for message in messages], _after(messages)))
 
 
 def _peeked_in_arrow(messages: list[Message]) -> Response:
     after = _after(messages)
-    return messages_response(messages, False, *[(AFTER, after.encode())] if after else [])
+    return messages_in_arrow(messages, False, *[(AFTER, after.encode())] if after else [])
 
 
 def _after(messages: list[Message]) -> str | None:

@@ -2,60 +2,186 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
-from penstock.edge.router import BodyRule, Route
+from penstock.edge.router import Route
 from penstock.errors import InvalidRequest, MoveNotFound, NotPermitted
-from penstock.faces.answers import json_response
-from penstock.faces.native.outcomes import status_word
-from penstock.faces.native.requests import answered, decoder, query_number, within
+from penstock.faces.answers import Error, json_response
+from penstock.faces.bodies import decoder
+from penstock.faces.description import NumberParam, Op, Param, Tag, answer, body, text
+from penstock.faces.native.requests import SMALL, Duration, Instant, query_number, route
 from penstock.faces.permission import Permission, Scope, permits, rules_of
+from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.keys import EVERY_QUEUE, needed_rule
-from penstock.model import Ages, JsonValue, Move, MoveTerms, Selection
+from penstock.model import Ages, JsonValue, Move, MoveStatus, MoveTerms, Selection
 from penstock.pending import Pending
-from penstock.selection import parse_path
+from penstock.selection import PATH_PATTERN, parse_path
 
-_BODY = BodyRule(64 * 1024)
+_STATUS_WORDS = {status: status.name.lower().replace("_", "-") for status in MoveStatus}
+_Receives = Annotated[int, Meta(ge=0, le=limits.INT32_MAX)]
+_Counted = Annotated[int, Meta(ge=1)]
 
 
 class FilterJson(Struct, forbid_unknown_fields=True):
-    path: str
-    value: str | int | float | bool | None
+    # Checked by `parse_path`, which says where a path goes wrong.
+    path: Annotated[
+        str,
+        Meta(
+            description=f'such as `$.order.lines[0]["unit price"]`, of at most {limits.PATH_STEPS} steps',
+            extra_json_schema={"pattern": PATH_PATTERN, "maxLength": limits.PATH_LENGTH},
+        ),
+    ]
+    value: Annotated[
+        str | int | float | bool | None, Meta(description="what stands there: text, a number, a boolean or null")
+    ]
 
 
 class MoveFilter(Struct, forbid_unknown_fields=True):
-    older_than_ms: int | None = None
-    newer_than_ms: int | None = None
-    min_receives: int | None = None
-    max_receives: int | None = None
-    content_type: str | None = None
-    text: str | None = None
-    json: FilterJson | None = None
+    older_than_ms: Annotated[Duration | None, Meta(description="sent at least so long ago")] = None
+    newer_than_ms: Annotated[Duration | None, Meta(description="sent less long ago")] = None
+    min_receives: _Receives | None = None
+    max_receives: _Receives | None = None
+    content_type: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=limits.CONTENT_TYPE_BYTES)] | None,
+        Meta(description="without regard to case and parameters"),
+    ] = None
+    text: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=limits.FILTER_TEXT_LENGTH)] | None,
+        Meta(description="a part of the body, in UTF-8"),
+    ] = None
+    json: Annotated[FilterJson | None, Meta(description="the body is JSON, and a value of it is this")] = None
 
 
 class MoveRequest(Struct, forbid_unknown_fields=True):
     source: str
-    target: str | None = None
-    filter: MoveFilter | None = None
-    limit: int | None = None
-    per_second: int | None = None
-    dry_run: bool = False
+    target: Annotated[
+        str | None, Meta(description="left out, each dead letter goes back to the queue it came from")
+    ] = None
+    filter: Annotated[MoveFilter | None, Meta(description="only messages for which all of it holds")] = None
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=limits.DURATION_MS)] | None, Meta(description="so many messages at most")
+    ] = None
+    per_second: Annotated[
+        Annotated[int, Meta(ge=1, le=limits.MOVES_PER_SECOND)] | None, Meta(description="no faster than this")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="count what would move, and move nothing")] = False
+
+
+class MoveView(Struct):
+    id: str
+    source: str
+    target: Annotated[str | None, Meta(description="null: each dead letter goes back to the queue it came from")]
+    filter: Selection
+    limit: _Counted | None
+    per_second: _Counted | None
+    dry_run: Annotated[bool, Meta(description="it only counts")]
+    status: Annotated[str, Meta(extra_json_schema={"enum": list(_STATUS_WORDS.values())})]
+    examined: Annotated[int, Meta(ge=0, description="messages looked at")]
+    matched: Annotated[int, Meta(ge=0, description="those that are meant")]
+    moved: Annotated[int, Meta(ge=0, description="those that have left the source")]
+    homeless: Annotated[
+        int, Meta(ge=0, description="those meant that stay, because they came from no queue that is there")
+    ]
+    started_at: Instant
+    finished_at: Instant | None
+    error: str | None
+
+
+class MoveList(Struct):
+    moves: list[MoveView]
 
 
 _read_move = decoder(MoveRequest)
 
+_TAG = Tag(
+    "native moves",
+    "Messages from one queue into another, or dead letters back to where they came from: in the background, in steps, "
+    "also after a restart. What is claimed stays where it is.",
+)
+_ID = "7e1c1f5c-2b50-4f0e-9d0c-1a35a4b8c6f1"
+_EXAMPLE = {
+    "id": _ID,
+    "source": "orders-dead",
+    "target": "orders",
+    "filter": {"sent_until": 1_760_000_000_000, "text": "timeout"},
+    "limit": None,
+    "per_second": 100,
+    "dry_run": False,
+    "status": "in-progress",
+    "examined": 2_000,
+    "matched": 120,
+    "moved": 120,
+    "homeless": 0,
+    "started_at": 1_760_000_000_000,
+    "finished_at": None,
+    "error": None,
+}
+_MOVE = Param("move", text(minLength=1), "The id of the move.", where="path", example=_ID)
+_LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "So many at most.", default=100)
+_NO_MOVE = answer("There is no such move.", Error, {"error": f"there is no move '{_ID}'"})
+
+_START = Op(
+    id="move",
+    tag=_TAG,
+    summary="Move messages to another queue, or dead letters home",
+    description="Starts the move and answers at once. What is sent to the source later stays there. Messages keep "
+    "their id and their age, and have never been received in their new queue.",
+    body=body(
+        MoveRequest,
+        {"source": "orders-dead", "target": "orders", "filter": {"older_than_ms": 0, "text": "timeout"}},
+        home={"source": "orders-dead", "per_second": 100},
+        count={"source": "orders-dead", "dry_run": True, "filter": {"json": {"path": "$.order", "value": 1}}},
+    ),
+    answers={
+        201: answer("The move has started.", MoveView, _EXAMPLE),
+        404: NO_SUCH_QUEUE,
+        409: answer(
+            "One of the two queues is part of another move.",
+            Error,
+            {"error": "'orders-dead' or 'orders' is part of another move that is still in progress"},
+        ),
+    },
+)
+_LIST = Op(
+    id="listMoves",
+    tag=_TAG,
+    summary="List moves",
+    description="The latest first: those in progress, and those that ended within a day.",
+    parameters=(_LIMIT,),
+    answers={200: answer("The moves.", MoveList, {"moves": [_EXAMPLE]})},
+)
+_SHOW = Op(
+    id="showMove",
+    tag=_TAG,
+    summary="Ask how a move goes",
+    description="For a day after its end.",
+    parameters=(_MOVE,),
+    answers={200: answer("The move.", MoveView, _EXAMPLE), 404: _NO_MOVE},
+)
+_CANCEL = Op(
+    id="cancelMove",
+    tag=_TAG,
+    summary="Cancel a move",
+    description="What has moved stays moved. One that has ended stays as it is. A body is ignored.",
+    parameters=(_MOVE,),
+    answers={200: answer("The move.", MoveView, {**_EXAMPLE, "status": "cancelled"}), 404: _NO_MOVE},
+)
+
 
 def move_routes(broker: Broker) -> list[Route]:
     face = _Moves(broker)
-    every, itself = Scope.EVERY_QUEUE, Scope.ASKS_ITSELF
+    every = Permission("get_status", Scope.EVERY_QUEUE)
+    poll, status = Permission("poll", Scope.ASKS_ITSELF), Permission("get_status", Scope.ASKS_ITSELF)
     return [
-        Route("POST", "/v1/moves", answered(face.start), _BODY, permission=Permission("poll", itself)),
-        Route("GET", "/v1/moves", answered(face.list, "limit"), head=True, permission=Permission("get_status", every)),
-        Route("GET", "/v1/moves/{move}", answered(face.show), head=True, permission=Permission("get_status", itself)),
-        Route("POST", "/v1/moves/{move}/cancel", answered(face.cancel), _BODY, permission=Permission("poll", itself)),
+        route("POST", "/v1/moves", face.start, _START, poll, SMALL),
+        route("GET", "/v1/moves", face.list, _LIST, every, head=True),
+        route("GET", "/v1/moves/{move}", face.show, _SHOW, status, head=True),
+        route("POST", "/v1/moves/{move}/cancel", face.cancel, _CANCEL, poll, SMALL),
     ]
 
 
@@ -64,8 +190,8 @@ class _Moves:
         self._broker = broker
 
     def start(self, request: Request) -> Pending[Response]:
-        """Whoever may take from one queue and put into the other may move. Where a dead letter came from is not known
-        before it moves: then it takes a key that may send to every queue."""
+        """A caller who may take from one queue and put into the other may move. Where a dead letter came from is not
+        known before it moves: then it takes a key that may send to every queue."""
         asked = _read_move(request.body)
         if asked.source == asked.target:
             raise InvalidRequest("a queue cannot be moved into itself")
@@ -73,22 +199,20 @@ class _Moves:
         for action, queue in (("poll", asked.source), ("post", target)):
             if not permits(request, action, queue):
                 raise NotPermitted(needed_rule(action, queue))
-        if asked.limit is not None:
-            within("limit", asked.limit, 1, limits.DURATION_MS)
-        if asked.per_second is not None:
-            within("per_second", asked.per_second, 1, limits.MOVES_PER_SECOND)
-        conditions = _checked(asked.filter or MoveFilter())
+        conditions = asked.filter or MoveFilter()
+        if conditions.json is not None:
+            _check_json(conditions.json)
         return self._broker.moves.start(
             asked.source,
             asked.target,
             MoveTerms(_selection(conditions), asked.limit, asked.per_second, asked.dry_run),
             Ages(conditions.older_than_ms, conditions.newer_than_ms),
-        ).map(lambda move: json_response(201, shown(move)))
+        ).map(lambda move: json_response(201, _view(move)))
 
     def list(self, request: Request) -> Pending[Response]:
-        limit = query_number(request, "limit", 100, 1, limits.LIST_LIMIT)
+        limit = query_number(request, _LIMIT)
         return self._broker.moves.list(limit).map(
-            lambda moves: json_response(200, {"moves": [shown(move) for move in moves]})
+            lambda moves: json_response(200, MoveList([_view(move) for move in moves]))
         )
 
     def show(self, request: Request) -> Pending[Response]:
@@ -99,30 +223,14 @@ class _Moves:
                 raise MoveNotFound(move_id)
             if not (permits(request, "get_status", move.source) or permits(request, "poll", move.source)):
                 raise NotPermitted(needed_rule("get_status", move.source))
-            return json_response(200, shown(move))
+            return json_response(200, _view(move))
 
         return self._broker.moves.find(move_id).map(found)
 
     def cancel(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
         cancelled = self._broker.moves.cancel(move_id, rules_of(request))
-        return cancelled.map(lambda move: json_response(200, shown(move)))
-
-
-def _checked(asked: MoveFilter) -> MoveFilter:
-    for name in ("older_than_ms", "newer_than_ms"):
-        if getattr(asked, name) is not None:
-            within(f"filter.{name}", getattr(asked, name), 0, limits.DURATION_MS)
-    for name in ("min_receives", "max_receives"):
-        if getattr(asked, name) is not None:
-            within(f"filter.{name}", getattr(asked, name), 0, limits.INT32_MAX)
-    if asked.content_type is not None and not 0 < len(asked.content_type) <= limits.CONTENT_TYPE_BYTES:
-        raise InvalidRequest(f"filter.content_type has 1 to {limits.CONTENT_TYPE_BYTES} characters")
-    if asked.text is not None and not 0 < len(asked.text) <= limits.FILTER_TEXT_LENGTH:
-        raise InvalidRequest(f"filter.text has 1 to {limits.FILTER_TEXT_LENGTH} characters")
-    if asked.json is not None:
-        _check_json(asked.json)
-    return asked
+        return cancelled.map(lambda move: json_response(200, _view(move)))
 
 
 def _check_json(asked: FilterJson) -> None:
@@ -146,22 +254,22 @@ def _selection(asked: MoveFilter) -> Selection:
     )
 
 
-def shown(move: Move) -> dict[str, object]:
+def _view(move: Move) -> MoveView:
     terms = move.terms
-    return {
-        "id": move.id,
-        "source": move.source,
-        "target": move.target,
-        "filter": terms.selection,
-        "limit": terms.limit,
-        "per_second": terms.per_second,
-        "dry_run": terms.dry_run,
-        "status": status_word(move.status),
-        "examined": move.examined,
-        "matched": move.matched,
-        "moved": move.moved,
-        "homeless": move.homeless,
-        "started_at": move.started_at,
-        "finished_at": move.finished_at,
-        "error": move.error,
-    }
+    return MoveView(
+        move.id,
+        move.source,
+        move.target,
+        terms.selection,
+        terms.limit,
+        terms.per_second,
+        terms.dry_run,
+        _STATUS_WORDS[move.status],
+        move.examined,
+        move.matched,
+        move.moved,
+        move.homeless,
+        move.started_at,
+        move.finished_at,
+        move.error,
+    )

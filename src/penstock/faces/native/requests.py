@@ -1,68 +1,97 @@
-"""How the native API reads what it is sent."""
+"""How the native API reads what it is sent, and the parameters and types that several of its operations share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, Final
 
-import msgspec
+from msgspec import Meta
 
-from penstock import names
-from penstock.edge.http import Request
+from penstock import limits, names
+from penstock.edge.http import Handler, Request
+from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import answered_by, error_response
-from penstock.faces.numbers import is_number
+from penstock.faces.description import NAME_RULE, NumberParam, Op, Param, is_number, name_text, text
+from penstock.faces.permission import Permission
 
-T = TypeVar("T")
+SMALL: Final = BodyRule(64 * 1024)
+MEDIUM: Final = BodyRule(1024 * 1024)
 
+DURATION: Final = Meta(ge=0, le=limits.DURATION_MS)
+Duration = Annotated[int, DURATION]
+Instant = Annotated[int, Meta(ge=0, description="milliseconds since 1970", extra_json_schema={"format": "int64"})]
 
-def decoder(shape: type[T]) -> Callable[[bytes], T]:
-    """Decode and check in one step; an empty body is an empty object."""
-    decode = msgspec.json.Decoder(shape).decode
-
-    def read(body: bytes) -> T:
-        try:
-            return decode(body or b"{}")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidRequest(f"the body does not parse: {error}") from error
-
-    return read
-
-
-def within(name: str, value: int, lowest: int, highest: int) -> int:
-    if not lowest <= value <= highest:
-        raise InvalidRequest(f"{name} must be between {lowest} and {highest}")
-    return value
-
-
-def query_number(request: Request, name: str, default: int, lowest: int, highest: int) -> int:
-    text = request.query_params().get(name)
-    if text is None:
-        return default
-    if not is_number(text):
-        raise InvalidRequest(f"{name} must be a number")
-    return within(name, int(text), lowest, highest)
+QUEUE: Final = Param(
+    "queue",
+    text(minLength=1),
+    "The name of the queue. In front of it, `dedupq/`, written `dedupq%2F`, names a queue of EmoDB's "
+    "DedupQueueService.",
+    where="path",
+    example="orders",
+)
+CONSUMER: Final = Param("consumer", name_text(), f"Who it is for: {NAME_RULE}.", where="path", example="lake")
+NUMBER: Final = NumberParam("number", 1, 2**53, "Its number, from 1.", where="path", example=1)
+OF_CONSUMER: Final = Param("consumer", name_text(), "Only those of one consumer.")
+AFTER_NUMBER: Final = NumberParam("after", 0, 2**53, "Only those with a higher number.", default=0)
+LIST_LIMIT: Final = NumberParam("limit", 1, limits.LIST_LIMIT, "So many at most.", default=1_000)
 
 
-def query_flag(request: Request, name: str, default: bool) -> bool:
-    text = request.query_params().get(name)
-    if text is None:
-        return default
-    if text not in ("true", "false"):
-        raise InvalidRequest(f"{name} must be true or false")
-    return text == "true"
+def route(
+    method: str,
+    pattern: str,
+    handler: Handler,
+    describe: Op,
+    permission: Permission,
+    body: BodyRule = MEDIUM,
+    head: bool = False,
+) -> Route:
+    """A route whose errors are answered, and which takes the query parameters that it describes and no others."""
+    return Route(
+        method,
+        pattern,
+        _answered(handler, *describe.query),
+        body,
+        head=head,
+        permission=permission,
+        describe=describe,
+    )
+
+
+def query_number(request: Request, param: NumberParam) -> int:
+    """Without a default, 0 where it is left out."""
+    given = request.query_params().get(param.name)
+    if given is None:
+        return param.default or 0
+    if not is_number(given):
+        raise InvalidRequest(f"{param.name} must be a number")
+    return _within(param.name, int(given), param)
+
+
+def query_flag(request: Request, param: Param) -> bool:
+    given = request.query_params().get(param.name)
+    if given is None:
+        return bool(param.default)
+    if given not in ("true", "false"):
+        raise InvalidRequest(f"{param.name} must be true or false")
+    return given == "true"
 
 
 def query_consumer(request: Request) -> str | None:
-    name = request.query_params().get("consumer")
-    return None if name is None else _checked_consumer(name)
+    given = request.query_params().get(OF_CONSUMER.name)
+    return None if given is None else _checked_consumer(given)
 
 
 def consumer_and_number(consumer: str, number: str) -> tuple[str, int]:
     """Of a shipment or an export, as they stand in its path."""
     if not is_number(number):
         raise InvalidRequest("the number of a shipment or an export is a whole number")
-    return _checked_consumer(consumer), within("the number", int(number), 1, 2**53)
+    return _checked_consumer(consumer), _within("the number", int(number), NUMBER)
+
+
+def _within(name: str, value: int, param: NumberParam) -> int:
+    if not param.lowest <= value <= param.highest:
+        raise InvalidRequest(f"{name} must be between {param.lowest} and {param.highest}")
+    return value
 
 
 def _checked_consumer(name: str) -> str:
@@ -79,4 +108,4 @@ def _check_query(request: Request, known: tuple[str, ...]) -> None:
             raise InvalidRequest(f"{name[:80]!r} is not a query parameter here{there_are}")
 
 
-answered = answered_by(error_response, _check_query)
+_answered = answered_by(error_response, _check_query)

@@ -3,46 +3,194 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
-from penstock.edge.router import BodyRule, Route
-from penstock.faces.answers import json_response
-from penstock.faces.native.arrow import messages_response, wants_arrow
-from penstock.faces.native.messages import shown
-from penstock.faces.native.requests import answered, consumer_and_number, decoder, query_consumer, query_number, within
+from penstock.edge.router import Route
+from penstock.faces.answers import Conflict, Ended, Error, json_response
+from penstock.faces.bodies import decoder
+from penstock.faces.description import NumberParam, Op, Tag, also, answer, body
+from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, wants_arrow
+from penstock.faces.native.messages import MESSAGE_EXAMPLE, MessageView, message_view, messages_in_arrow
+from penstock.faces.native.requests import (
+    AFTER_NUMBER,
+    CONSUMER,
+    LIST_LIMIT,
+    NUMBER,
+    OF_CONSUMER,
+    QUEUE,
+    SMALL,
+    consumer_and_number,
+    query_consumer,
+    query_number,
+    route,
+)
 from penstock.faces.permission import Permission
+from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import ClaimedShipment, Message, Shipment, ShipmentRef
 from penstock.pending import Pending
 
-_BODY = BodyRule(64 * 1024)
-_SHORTEST_HOLD_MS = 1_000
+_Hold = Annotated[
+    int,
+    Meta(
+        ge=1_000,
+        le=limits.DURATION_MS,
+        description="without a heartbeat for so long the shipment is lost and its messages are ready again",
+    ),
+]
 
 
 class ClaimShipment(Struct, forbid_unknown_fields=True):
-    limit: int = 100_000
-    hold_ms: int = 3_600_000
+    limit: Annotated[int, Meta(ge=1, le=limits.SHIPMENT_ROWS, description="so many messages at most")] = 100_000
+    hold_ms: _Hold = 3_600_000
 
 
 class SettleShipment(Struct, forbid_unknown_fields=True):
-    keep: bool = False
+    keep: Annotated[bool, Meta(description="whether it stays readable for an hour")] = False
 
 
 class BeatShipment(Struct, forbid_unknown_fields=True):
-    hold_ms: int = 3_600_000
+    hold_ms: _Hold = 3_600_000
 
 
 class ReleaseShipment(Struct, forbid_unknown_fields=True):
     pass
 
 
+class ShipmentList(Struct):
+    shipments: Sequence[Shipment]
+
+
+class ShipmentPage(Struct):
+    messages: list[MessageView]
+
+
 _read_claim = decoder(ClaimShipment)
 _read_settle = decoder(SettleShipment)
 _read_beat = decoder(BeatShipment)
 _read_release = decoder(ReleaseShipment)
+
+_TAG = Tag(
+    "native shipments",
+    "Messages for one named consumer, claimed together under a number that the consumer chooses, counting from 1. A "
+    "shipment can be read again and again until it is settled as a whole, so that a consumer that copies it does so "
+    "once.",
+)
+_NAMED = (QUEUE, CONSUMER, NUMBER)
+_START = NumberParam("start", 0, limits.SHIPMENT_ROWS, "The position of the first one.", default=0)
+_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "So many at most.", default=limits.BULK_LIMIT)
+_EXAMPLE = {
+    "queue": "orders",
+    "consumer": "lake",
+    "number": 1,
+    "state": "open",
+    "messages": 1200,
+    "bytes": 240_000,
+    "claimed_at": 1_760_000_000_000,
+    "until": 1_760_003_600_000,
+    "ended_at": None,
+}
+_SHIPMENT = answer("The shipment.", Shipment, _EXAMPLE)
+CONFLICT = answer(
+    "It is another number's turn.",
+    Conflict,
+    {"error": "number 3 of 'lake': it is the turn of number 2", "expected": 2},
+)
+ENDED = answer(
+    "It has ended: there is nothing to read any more.",
+    Ended,
+    {"error": "number 1 of 'lake' has ended: it was settled", "how": "settled"},
+)
+_UNKNOWN = answer(
+    "There is no such queue, or that number never was or is no longer remembered.",
+    Error,
+    {"error": "'lake' never had number 7, or it is no longer remembered"},
+)
+_GATHERING = answer(
+    "Its claim has not come to its end: claim it again, under the same number.",
+    Conflict,
+    {"error": "number 1 of 'lake': claim it again, it is not complete yet", "expected": 1},
+)
+
+_LIST = Op(
+    id="listShipments",
+    tag=_TAG,
+    summary="List shipments",
+    description="By consumer and number, those that ended within the last 30 days included.",
+    parameters=(QUEUE, OF_CONSUMER, AFTER_NUMBER, LIST_LIMIT),
+    answers={200: answer("The shipments.", ShipmentList, {"shipments": [_EXAMPLE]}), 404: NO_SUCH_QUEUE},
+)
+_CLAIM = Op(
+    id="claimShipment",
+    tag=_TAG,
+    summary="Claim a shipment",
+    description="Takes ready messages under the next number. The same number again finds the same shipment.",
+    parameters=_NAMED,
+    body=body(ClaimShipment, {"limit": 100_000, "hold_ms": 3_600_000}, required=False),
+    answers={
+        201: answer("A new shipment.", Shipment, _EXAMPLE),
+        200: answer("It was there.", Shipment, _EXAMPLE),
+        204: answer("No message was ready, and no shipment was made."),
+        404: NO_SUCH_QUEUE,
+        409: CONFLICT,
+        410: ENDED,
+    },
+)
+_SHOW = Op(
+    id="showShipment",
+    tag=_TAG,
+    summary="Show a shipment",
+    description="Also one that has ended, for 30 days.",
+    parameters=_NAMED,
+    answers={200: _SHIPMENT, 404: _UNKNOWN},
+)
+_READ = Op(
+    id="readShipment",
+    tag=_TAG,
+    summary="Read a shipment",
+    description="Its messages by position, which never changes. A page may be shorter than asked for, about 16 MiB of "
+    "bodies; go on at `start` and the number that came. Past the end it is empty.",
+    parameters=(*_NAMED, _START, _LIMIT),
+    answers={
+        200: also(
+            answer("A page of messages.", ShipmentPage, {"messages": [MESSAGE_EXAMPLE]}), ARROW_MEDIA, ARROW_STREAM
+        ),
+        404: _UNKNOWN,
+        409: _GATHERING,
+        410: ENDED,
+    },
+)
+_SETTLE = Op(
+    id="settleShipment",
+    tag=_TAG,
+    summary="Settle a shipment",
+    description="Finishes all its messages. Settling again is not an error.",
+    parameters=_NAMED,
+    body=body(SettleShipment, {"keep": False}, required=False),
+    answers={200: _SHIPMENT, 404: _UNKNOWN, 409: _GATHERING, 410: ENDED},
+)
+_RELEASE = Op(
+    id="releaseShipment",
+    tag=_TAG,
+    summary="Give a shipment back",
+    description="All its messages are ready again, in their old places.",
+    parameters=_NAMED,
+    body=body(ReleaseShipment, {}, required=False),
+    answers={200: _SHIPMENT, 404: _UNKNOWN, 410: ENDED},
+)
+_BEAT = Op(
+    id="beatShipment",
+    tag=_TAG,
+    summary="Keep a shipment",
+    description="Holds it for `hold_ms` from now.",
+    parameters=_NAMED,
+    body=body(BeatShipment, {"hold_ms": 3_600_000}, required=False),
+    answers={200: _SHIPMENT, 404: _UNKNOWN, 410: ENDED},
+)
 
 
 def shipment_routes(broker: Broker) -> list[Route]:
@@ -51,13 +199,13 @@ def shipment_routes(broker: Broker) -> list[Route]:
     all_of_them = "/v1/queues/{queue}/shipments"
     one = f"{all_of_them}/{{consumer}}/{{number}}"
     return [
-        Route("GET", all_of_them, answered(face.list, "consumer", "after", "limit"), head=True, permission=poll),
-        Route("PUT", one, answered(face.claim), _BODY, permission=poll),
-        Route("GET", one, answered(face.show), head=True, permission=poll),
-        Route("GET", f"{one}/messages", answered(face.read, "start", "limit"), head=True, permission=poll),
-        Route("POST", f"{one}/settle", answered(face.settle), _BODY, permission=poll),
-        Route("POST", f"{one}/release", answered(face.release), _BODY, permission=poll),
-        Route("POST", f"{one}/heartbeat", answered(face.beat), _BODY, permission=poll),
+        route("GET", all_of_them, face.list, _LIST, poll, head=True),
+        route("PUT", one, face.claim, _CLAIM, poll, SMALL),
+        route("GET", one, face.show, _SHOW, poll, head=True),
+        route("GET", f"{one}/messages", face.read, _READ, poll, head=True),
+        route("POST", f"{one}/settle", face.settle, _SETTLE, poll, SMALL),
+        route("POST", f"{one}/release", face.release, _RELEASE, poll, SMALL),
+        route("POST", f"{one}/heartbeat", face.beat, _BEAT, poll, SMALL),
     ]
 
 
@@ -68,27 +216,25 @@ class _Shipments:
     def list(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         consumer = query_consumer(request)
-        after = query_number(request, "after", 0, 0, 2**53)
-        limit = query_number(request, "limit", 1_000, 1, limits.LIST_LIMIT)
+        after = query_number(request, AFTER_NUMBER)
+        limit = query_number(request, LIST_LIMIT)
         listed = self._broker.shipments.list(queue, consumer, after, limit)
-        return listed.map(lambda found: json_response(200, {"shipments": found}))
+        return listed.map(lambda found: json_response(200, ShipmentList(found)))
 
     def claim(self, request: Request) -> Pending[Response]:
         ref = _named(request)
         asked = _read_claim(request.body)
-        limit = within("limit", asked.limit, 1, limits.SHIPMENT_ROWS)
-        hold_ms = within("hold_ms", asked.hold_ms, _SHORTEST_HOLD_MS, limits.DURATION_MS)
-        return self._broker.shipments.claim(ref, limit, hold_ms).map(_claimed)
+        return self._broker.shipments.claim(ref, asked.limit, asked.hold_ms).map(_claimed)
 
     def show(self, request: Request) -> Pending[Response]:
         return self._broker.shipments.find(_named(request)).map(_told)
 
     def read(self, request: Request) -> Pending[Response]:
         ref = _named(request)
-        start = query_number(request, "start", 0, 0, limits.SHIPMENT_ROWS)
-        limit = query_number(request, "limit", limits.BULK_LIMIT, 1, limits.BULK_LIMIT)
+        start = query_number(request, _START)
+        limit = query_number(request, _LIMIT)
         read = self._broker.shipments.read(ref, start, limit)
-        return read.map(messages_response if wants_arrow(request) else _messages)
+        return read.map(messages_in_arrow if wants_arrow(request) else _messages)
 
     def settle(self, request: Request) -> Pending[Response]:
         ref = _named(request)
@@ -101,8 +247,7 @@ class _Shipments:
 
     def beat(self, request: Request) -> Pending[Response]:
         ref = _named(request)
-        hold_ms = within("hold_ms", _read_beat(request.body).hold_ms, _SHORTEST_HOLD_MS, limits.DURATION_MS)
-        return self._broker.shipments.beat(ref, hold_ms).map(_told)
+        return self._broker.shipments.beat(ref, _read_beat(request.body).hold_ms).map(_told)
 
 
 def _named(request: Request) -> ShipmentRef:
@@ -121,4 +266,4 @@ def _told(shipment: Shipment) -> Response:
 
 
 def _messages(messages: Sequence[Message]) -> Response:
-    return json_response(200, {"messages": [shown(message) for message in messages]})
+    return json_response(200, ShipmentPage([message_view(message) for message in messages]))

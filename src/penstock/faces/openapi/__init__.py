@@ -1,19 +1,20 @@
 """The description of the APIs for programs, `/openapi.json`, and a page on which people browse it, `/docs` and `/`.
 
-One table per face says in plain data what its routes take and answer. Both answers are made once, at start, and served
-as bytes; nothing here asks the store or serves a message.
+The routes say what they take and answer; here it is put together. Every answer is made once and served as bytes, the
+document when it is first asked for; nothing here asks the store or serves a message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
+from functools import cache
 
 from penstock import __version__
 from penstock.edge.http import Handler, Request, Response
 from penstock.edge.router import Route
 from penstock.faces.answers import json_response
 from penstock.faces.media import prefers
-from penstock.faces.openapi.document import build
+from penstock.faces.openapi.document import build, described
 from penstock.faces.openapi.page import icon_response, page_response
 from penstock.faces.permission import PUBLIC
 
@@ -23,9 +24,16 @@ __all__ = ["build", "openapi_routes"]
 _ANYWHERE = (b"Access-Control-Allow-Origin", b"*")
 
 
-def openapi_routes(served: Mapping[str, Sequence[Route]]) -> list[Route]:
-    """The routes that describe `served`, the routes by the name of their face; at the root, people get the page too."""
-    document, page = json_response(200, build(served), _ANYWHERE), page_response()
+def openapi_routes(served: Iterable[Route]) -> list[Route]:
+    """The routes that describe `served`; at the root, people get the page too."""
+    routes, page = tuple(served), page_response()
+    for route in routes:
+        described(route)  # or it is an error now, not a gap that somebody notices later
+
+    @cache
+    def document() -> Response:
+        return json_response(200, build(routes), _ANYWHERE)
+
     about = {"name": "Penstock", "version": __version__, "docs": "/docs", "openapi": "/openapi.json"}
     index = json_response(200, about, (b"Vary", b"Accept"))
 
@@ -34,7 +42,7 @@ def openapi_routes(served: Mapping[str, Sequence[Route]]) -> list[Route]:
 
     return [
         Route("GET", "/", root, head=True, permission=PUBLIC),
-        Route("GET", "/openapi.json", _always(document), head=True, permission=PUBLIC),
+        Route("GET", "/openapi.json", lambda _request: document(), head=True, permission=PUBLIC),
         Route("GET", "/docs", _always(page), head=True, permission=PUBLIC),
         Route("GET", "/favicon.ico", _always(icon_response()), head=True, permission=PUBLIC),
     ]

@@ -15,10 +15,10 @@ from msgspec import Raw
 from penstock import limits
 from penstock.edge.http import Request
 from penstock.errors import CallerError, InvalidRequest, TooLarge
-from penstock.faces.counted import beginning, items_of
+from penstock.faces.bodies import beginning, items_of
 from penstock.faces.emodb import bodies
-from penstock.faces.native import messages
-from penstock.faces.native.drafts import LINES, read_drafts
+from penstock.faces.native import receipts
+from penstock.faces.native.send import LINES, read_drafts
 
 MEBIBYTE = 1 << 20
 
@@ -54,9 +54,9 @@ TOO_MANY: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "emodb of one queue, many times": (bodies.read_messages_by_queue, filled(b'{"a":[]', b',"a":[]', b"}")),
     "emodb of many queues": (bodies.read_messages_by_queue, many_queues()),
     "emodb ids": (bodies.read_ids, filled(b"[", b'"",', b'""]', MEBIBYTE)),
-    "receipts": (messages._read_receipts, filled(b'{"receipts":[', b'"",', b'""]}', MEBIBYTE)),
-    "receipts to release": (messages._read_release, filled(b'{"receipts":[', b'"",', b'""]}', MEBIBYTE)),
-    "receipts to renew": (messages._read_renew, filled(b'{"hold_ms":1,"receipts":[', b'"",', b'""]}', MEBIBYTE)),
+    "receipts": (receipts._read_receipts, filled(b'{"receipts":[', b'"",', b'""]}', MEBIBYTE)),
+    "receipts to release": (receipts._read_release, filled(b'{"receipts":[', b'"",', b'""]}', MEBIBYTE)),
+    "receipts to renew": (receipts._read_renew, filled(b'{"hold_ms":1,"receipts":[', b'"",', b'""]}', MEBIBYTE)),
 }
 
 
