@@ -26,9 +26,9 @@ T = TypeVar("T")
 LEDGER_RETENTION_MS = 60_000
 _EPOCH = 1_700_000_000_000
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda _folder: MemoryStore(Random(7)),
-    "sqlite": lambda folder: open_store(f"sqlite:///{folder}/penstock.db"),
+STORES: dict[str, Callable[[Path, Limits], Store]] = {
+    "memory": lambda _folder, limits: MemoryStore(Random(7), limits),
+    "sqlite": lambda folder, limits: open_store(f"sqlite:///{folder}/penstock.db", limits=limits),
 }
 
 
@@ -40,8 +40,8 @@ def pytest_asyncio_loop_factories(
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordedStore]:
-    recorded = RecordedStore(STORES[request.param](tmp_path))
+def store(request: pytest.FixtureRequest, tmp_path: Path, limits: Limits) -> Iterator[RecordedStore]:
+    recorded = RecordedStore(STORES[request.param](tmp_path, limits))
     yield recorded
     recorded.close()
 
@@ -53,8 +53,8 @@ def timings() -> Timings:
 
 
 @pytest.fixture
-async def bench(store: RecordedStore, timings: Timings, limits: Limits) -> Bench:
-    return await Bench(store, timings, limits).create("q")
+async def bench(store: RecordedStore, timings: Timings) -> Bench:
+    return await Bench(store, timings).create("q")
 
 
 def result(pending: Pending[T]) -> asyncio.Future[T]:
@@ -91,10 +91,10 @@ class Call:
 class Bench:
     """A broker, its store, and short words for what tests do all the time, on the queue "q"."""
 
-    def __init__(self, store: RecordedStore, timings: Timings, limits: Limits) -> None:
+    def __init__(self, store: RecordedStore, timings: Timings) -> None:
         self.store = store
         self.loop = asyncio.get_running_loop()
-        self.broker = LocalBroker(store, self.now, self.loop, timings, limits)
+        self.broker = LocalBroker(store, self.now, self.loop, timings)
 
     def now(self) -> int:
         return _EPOCH + round(self.loop.time() * 1000)

@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.stores.changes import EVERYWHERE
-from penstock.stores.protocol import Store, Unit
+from penstock.stores.protocol import NOUNS, Store, Unit
 
 Verb = tuple[str, tuple[object, ...]]
 
@@ -36,8 +37,10 @@ class RecordedUnit:
     def stirred(self) -> set[str]:
         return self._unit.stirred
 
-    def __getattr__(self, name: str) -> Callable[..., object]:
+    def __getattr__(self, name: str) -> Any:
         verb = getattr(self._unit, name)
+        if name in NOUNS:
+            return RecordedUnit(verb, self._record, self._on_verb)
 
         def call(*args: object, **named: object) -> object:
             self._record.verbs.append((name, args))
@@ -52,9 +55,9 @@ class RecordedStore:
 
     def __init__(self, store: Store, inline: bool = True, lanes: int = 1) -> None:
         self.url = store.url
+        self.limits = store.limits
         self.inline = inline
         self.lanes = lanes
-        self.features = store.features
         self.ahead_ms = 0
         self.units: list[UnitRecord] = []
         self.room = True

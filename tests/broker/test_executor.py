@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.errors import StoreUnavailable
+from penstock.limits import Limits
 from penstock.timings import Timings
 from tests.broker.conftest import STORES, Bench, bodies, receipt, result, results
 from tests.broker.stores import RecordedStore, UnitRecord, failing, failing_on_body
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_factories=["uvloop"])
 @pytest.fixture
 def store(tmp_path) -> Iterator[RecordedStore]:
     """SQLite, because the driver itself refuses a second thread in the middle of a statement."""
-    recorded = RecordedStore(STORES["sqlite"](tmp_path), inline=False)
+    recorded = RecordedStore(STORES["sqlite"](tmp_path, Limits()), inline=False)
     yield recorded
     recorded.close()
     assert recorded.overlaps == 0

@@ -49,7 +49,7 @@ class Hanging:
 
 @pytest.fixture
 def store(tmp_path) -> Iterator[RecordedStore]:
-    recorded = RecordedStore(STORES["sqlite"](tmp_path), inline=False)
+    recorded = RecordedStore(STORES["sqlite"](tmp_path, Limits()), inline=False)
     yield recorded
     recorded.close()
     assert recorded.overlaps == 0

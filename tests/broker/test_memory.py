@@ -50,7 +50,7 @@ def start(bench: Bench, queue: str) -> list[weakref.ref]:
     callers = [
         Caller(bench.broker.send(queue, drafts)),
         Caller(bench.broker.claim(queue, 1)),
-        Caller(bench.in_unit(lambda unit, _now: unit.peek(queue, 1))),
+        Caller(bench.in_unit(lambda unit, _now: unit.messages.peek(queue, 1))),
         Caller(bench.broker.ack([])),
     ]
     return [weakref.ref(thing) for thing in (drafts, *callers)]

@@ -161,7 +161,7 @@ async def test_a_move_wakes(bench: Bench) -> None:
     await bench.fill(b"moved", to="source")
     waiting = bench.waiting()
     await bench.turn()
-    await result(bench.in_unit(lambda unit, now: unit.move("source", "q", now, 10, unit.last_seq())))
+    await result(bench.in_unit(lambda unit, now: unit.moves.move("source", "q", now, 10, unit.messages.last_seq())))
     assert await elapsed(bench, waiting) == (0.0, [b"moved"])
 
 

@@ -30,8 +30,8 @@ def source(tmp_path: Path) -> str:
     with closing(open_store(url)) as store, store.unit() as unit:
         unit.create_queue("jobs", Settings(), 1)
         unit.send("jobs", [Draft(b"%d" % n) for n in range(1_234)], 1)
-        unit.purge("jobs", 1, 1, 1)
-        unit.create_key(Key("me", b"digest", ("queue|*|*",), 1))
+        unit.messages.purge("jobs", 1, 1, 1)
+        unit.keys.create(Key("me", b"digest", ("queue|*|*",), 1))
     return url
 
 

@@ -72,7 +72,7 @@ def together(*calls: tuple[Callable[..., Reply], *tuple[object, ...]]) -> list[R
 def peek_all(unit: Unit, queue: str) -> list[bytes]:
     bodies: list[bytes] = []
     after = None
-    while page := unit.peek(queue, 1_000, after):
+    while page := unit.messages.peek(queue, 1_000, after):
         bodies += [message.body for message in page]
         after = PeekAfter(page[-1].ready_at, page[-1].seq)
     return bodies

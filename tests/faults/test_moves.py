@@ -33,7 +33,7 @@ class Watched:
 
     def move(self, reference: str) -> Move:
         with self.store.unit(write=False) as unit:
-            return unit.find_move(reference)
+            return unit.moves.find(reference)
 
     def wait_until_moved(self, reference: str, count: int) -> None:
         while self.move(reference).moved < count:
@@ -41,14 +41,14 @@ class Watched:
 
     def is_empty(self, queue: str) -> bool:
         with self.store.unit(write=False) as unit:
-            return not unit.peek(queue, 1)
+            return not unit.messages.peek(queue, 1)
 
     def bodies(self, queue: str) -> list[int]:
         numbers: list[int] = []
         after = None
         while True:
             with self.store.unit(write=False) as unit:
-                page = unit.peek(queue, 5_000, after)
+                page = unit.messages.peek(queue, 5_000, after)
             if not page:
                 return numbers
             numbers += [int(message.body) for message in page]

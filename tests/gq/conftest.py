@@ -122,9 +122,9 @@ def dead_consumer(
     """Claims messages and is never heard of again."""
     gone = Registered(str(uuid4()), queue, Delivery(delivery), 5_000)
     with client._access.unit() as (unit, now):
-        unit.register(gone, now)
-        messages = unit.claim_share(gone, count, now).messages
-        unit.hold(gone.id, [(message.seq, message.claim) for message in messages], now)
+        unit.consumers.register(gone, now)
+        messages = unit.consumers.claim(gone, count, now).messages
+        unit.consumers.hold(gone.id, [(message.seq, message.claim) for message in messages], now)
     return messages
 
 

@@ -114,7 +114,7 @@ def test_deadlines(client, deadline, stored, batch):
     with client.producer(batch=batch) as producer:
         producer.push(b"x", deadline)
     with client._access.unit(write=False) as (unit, _):
-        [message] = unit.peek("default", 10)
+        [message] = unit.messages.peek("default", 10)
     assert message.deadline_at == stored
 
 

@@ -22,7 +22,7 @@ def quick(**options):
 def declare_all_dead(client):
     """As another process would, to whom five seconds have passed."""
     with client._access.unit() as (unit, now):
-        return unit.reap(now + 60_000)
+        return unit.consumers.reap(now + 60_000)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ class TestMessages:
         [message] = dead_consumer(client)
         assert message.receives == 2
         with client._access.unit() as (unit, now):
-            assert unit.reap(now) == 1  # the first of them
+            assert unit.consumers.reap(now) == 1  # the first of them
         assert client.status(pushed) == "consumed"
 
     def test_come_back_through_the_sweep_of_a_server(self, client, clock):
@@ -199,7 +199,7 @@ class TestOutOfTouch:
                 faulty.before = 1_000_000
                 threading.Event().wait(0.4)
                 with faulty._store.unit() as unit:
-                    unit.reap(client._access.now() + 60_000)
+                    unit.consumers.reap(client._access.now() + 60_000)
                 threading.Timer(0.2, setattr, (faulty, "before", 0)).start()
 
         consumer = client.consumer(**quick(), on_lost=lost.append)

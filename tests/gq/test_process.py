@@ -76,7 +76,7 @@ def test_a_callback_that_raises_is_called_again_after_a_growing_pause(client, cl
         for count in range(1, 9):
             until(lambda count=count: len(tries) == count and client.status(poison) == "queued")
             with client._access.unit(write=False) as (unit, now):
-                pauses.append(unit.first_due("default") - now)
+                pauses.append(unit.consumers.first_due("default") - now)
             clock.advance(pauses[-1] / 1000 + 0.01)
         until(lambda: done and client.status(good) == "processed")
     # The clock of the machine goes on meanwhile, so each is at most as long as it was made.

@@ -21,7 +21,7 @@ NEVER_LINGERS = {"linger_s": 600, "close_s": 0}
 
 def stored(client: Client, queue: str = "default") -> list[str]:
     with client._access.unit(write=False) as (unit, _now):
-        return [message.id for message in unit.peek(queue, 1_000)]
+        return [message.id for message in unit.messages.peek(queue, 1_000)]
 
 
 def test_a_batch_of_one_is_stored_at_once(client):

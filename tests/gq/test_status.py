@@ -48,7 +48,7 @@ def test_a_consumer_that_was_lost(client, clock, delivery, status):
     clock.advance(6)
     assert client.status(pushed) == "consumed"  # nobody has noticed yet
     with client._access.unit() as (unit, now):
-        assert unit.reap(now) == 1
+        assert unit.consumers.reap(now) == 1
     assert client.status(pushed) == status
 
 
@@ -91,7 +91,7 @@ def test_other_ways_of_leaving_a_queue(client, clock):
     with client._access.unit() as (unit, now):
         assert unit.claim("strict", 1, now, 1).messages == []
         unit.delete_queue("gone", now)
-        unit.purge("default", now, 10, unit.last_seq())
+        unit.messages.purge("default", now, 10, unit.messages.last_seq())
     assert client.status(pushed["strict"]) == "queued"  # in its dead-letter queue
     assert client.status(pushed["gone"]) == client.status(pushed["default"]) == "failed"
     clock.advance(2)

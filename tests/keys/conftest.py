@@ -27,14 +27,14 @@ class KeyStore:
         secret = keys.mint()
         store = open_store(self.url)
         with store.unit() as unit:
-            unit.create_key(Key(name, keys.digest(store.secret, secret.encode()), rules, system_clock()))
+            unit.keys.create(Key(name, keys.digest(store.secret, secret.encode()), rules, system_clock()))
         store.close()
         return secret
 
     def revoke(self, name: str) -> None:
         store = open_store(self.url)
         with store.unit() as unit:
-            unit.revoke_key(name, system_clock())
+            unit.keys.revoke(name, system_clock())
         store.close()
 
 

@@ -20,7 +20,7 @@ from penstock import keys
 from penstock.clock import system_clock
 from penstock.edge.router import Route
 from penstock.faces.permission import Permission
-from penstock.model import Dedup, Draft, Key, Settings, ShipmentState
+from penstock.model import Dedup, Draft, ExportRef, Key, Settings, ShipmentRef, ShipmentState
 from penstock.server.config import Config
 from penstock.server.faces import FACES
 from penstock.stores import Store, open_store
@@ -197,9 +197,9 @@ class World:
         with store.unit() as unit:
             for kind, rules in kinds.items():
                 digest = keys.digest(store.secret, self.secrets[kind].encode())
-                unit.create_key(Key(kind.replace(" ", "-"), digest, rules, 0))
+                unit.keys.create(Key(kind.replace(" ", "-"), digest, rules, 0))
             if "revoked" in kinds:
-                unit.revoke_key("revoked", 1)
+                unit.keys.revoke("revoked", 1)
 
     def prepare(self, queue: str) -> Prepared:
         """The queue is there, with one message and another one in a shipment."""
@@ -212,50 +212,50 @@ class World:
                 if unit.find_queue(name) is None:
                     unit.create_queue(name, settings, now)
             unit.send(queue, [Draft(b"to be exported")], now)
-            unit.purge(queue, now, 1_000, unit.last_seq())
+            unit.messages.purge(queue, now, 1_000, unit.messages.last_seq())
             shipment, export = self.shipment(unit, queue, now), self.export(unit, now)
             [sent] = unit.send(queue, [Draft(b"1", "application/json")], now)
-            reference = f"move-{unit.last_seq()}"
-            unit.start_move(reference, f"{queue}-none", TO, now)
-            unit.step_move(reference, now, 1)
+            reference = f"move-{unit.messages.last_seq()}"
+            unit.moves.start(reference, f"{queue}-none", TO, now)
+            unit.moves.step(reference, now, 1)
             while unit.sweep(now, 1_000, 0):  # else the server does, at any moment
                 pass
         return Prepared(sent.id, reference, shipment, export)
 
     @staticmethod
     def shipment(unit: Unit, queue: str, now: int) -> int:
-        last = unit.list_shipments(queue, "lake", 0, 1_000)[-1:]
+        last = unit.shipments.list(queue, "lake", 0, 1_000)[-1:]
         for one in last:
             if one.state is ShipmentState.OPEN:
-                while unit.release_shipment(queue, "lake", one.number, now, 1_000):
+                while unit.shipments.release(ShipmentRef(queue, "lake", one.number), now, 1_000):
                     pass
         number = last[0].number + 1 if last else 1
-        unit.purge(queue, now, 1_000, unit.last_seq())
+        unit.messages.purge(queue, now, 1_000, unit.messages.last_seq())
         unit.send(queue, [Draft(b"shipped")], now)
-        assert unit.claim_shipment(queue, "lake", number, 1, now, 60_000)
+        assert unit.shipments.claim(ShipmentRef(queue, "lake", number), 1, now, 60_000)
         return number
 
     @staticmethod
     def export(unit: Unit, now: int) -> int:
-        last = unit.list_exports("lake", 0, 1_000)[-1:]
+        last = unit.exports.list("lake", 0, 1_000)[-1:]
         for one in last:
-            unit.settle_export("lake", one.number, now)
+            unit.exports.settle(ExportRef("lake", one.number), now)
         number = last[0].number + 1 if last else 1
-        assert unit.claim_export("lake", number, 1_000, now)
+        assert unit.exports.claim(ExportRef("lake", number), 1_000, now)
         return number
 
     def moving(self) -> list[str]:
         """A move that was allowed goes on in the background."""
         with self.store.unit(write=False) as unit:
-            return unit.unfinished_moves()
+            return unit.moves.unfinished()
 
     def snapshot(self) -> list[object]:
         with self.store.unit(write=False) as unit:
             queues = unit.list_queues(0, 1_000).queues
-            counts = [(unit.tally(queue.name), unit.peek(queue.name, 1_000)) for queue in queues]
-            shipments = [unit.list_shipments(queue.name, None, 0, 1_000) for queue in queues]
-            kept = [shipments, unit.list_exports(None, 0, 1_000), unit.ledger(0, 10_000)]
-            return [queues, counts, unit.list_keys(), unit.unfinished_moves(), kept]
+            counts = [(unit.ledger.tally(queue.name), unit.messages.peek(queue.name, 1_000)) for queue in queues]
+            shipments = [unit.shipments.list(queue.name, None, 0, 1_000) for queue in queues]
+            kept = [shipments, unit.exports.list(None, 0, 1_000), unit.ledger.rows(0, 10_000)]
+            return [queues, counts, unit.keys.list(), unit.moves.unfinished(), kept]
 
 
 def asked(route: Route, queue: str, prepared: Prepared) -> Asked:

@@ -59,7 +59,7 @@ def stored_digest(key_store: KeyStore) -> bytes:
 
     store = open_store(key_store.url)
     with store.unit(write=False) as unit:
-        [key] = unit.list_keys()
+        [key] = unit.keys.list()
     store.close()
     return key.digest
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import FeatureMissing, InvalidRequest, QueueNotFound, StoreForeign
-from penstock.model import Draft, Key, Receipt, Settings
+from penstock.model import Draft, Receipt, Settings
+from penstock.stores.protocol import NOUNS, Noun, missing_nouns, needed
 from tests.mqcore.disk import Desk, open_root, tree
 
 ID = "00000000-0000-7000-8000-000000000001"
@@ -176,20 +177,6 @@ LACKING = {
     "attributes": lambda unit: unit.send("q", [Draft(b"x", attributes={"a": "b"})], 0),
     "delay": lambda unit: unit.send("q", [Draft(b"x", delay_ms=1)], 0),
     "ack": lambda unit: unit.ack([Receipt(ID)], 0),
-    "renew": lambda unit: unit.renew([Receipt(ID)], 0, 1),
-    "release": lambda unit: unit.release([Receipt(ID)], 0),
-    "release_all": lambda unit: unit.release_all("q", 0, 1),
-    "move": lambda unit: unit.move("q", "q", 0, 1, 1),
-    "start_move": lambda unit: unit.start_move("message_id", "q", "q", 0),
-    "step_move": lambda unit: unit.step_move("message_id", 0, 1),
-    "purge": lambda unit: unit.purge("q", 0, 1, 1),
-    "last_seq": lambda unit: unit.last_seq(),
-    "peek": lambda unit: unit.peek("q", 1),
-    "locate": lambda unit: unit.locate([]),
-    "ledger": lambda unit: unit.ledger(0, 1),
-    "tally": lambda unit: unit.tally("q"),
-    "create_key": lambda unit: unit.create_key(Key("k", b"", (), 0)),
-    "revoke_key": lambda unit: unit.revoke_key("k", 0),
 }
 
 
@@ -200,6 +187,9 @@ def test_what_the_document_does_not_define_is_missing_and_says_so(desk: Desk, ve
         LACKING[verb](unit)
 
 
-def test_there_are_no_keys_and_no_moves(desk: Desk) -> None:
+@pytest.mark.parametrize("noun", NOUNS)
+def test_nouns_of_which_the_document_knows_nothing_are_missing(desk: Desk, noun: Noun) -> None:
     with desk.store.unit(write=False) as unit:
-        assert (unit.list_keys(), unit.unfinished_moves(), unit.find_move("message_id")) == ([], [], None)
+        assert missing_nouns(unit) == list(NOUNS)
+        with pytest.raises(FeatureMissing, match="does not keep"):
+            needed(getattr(unit, noun), noun)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock import limits as constants
 from penstock.errors import FeatureMissing
+from penstock.limits import Limits
 from penstock.model import (
-    WHOLE,
     Claimed,
     Count,
     Counted,
     Draft,
     Export,
+    ExportRef,
     Key,
     LedgerFilter,
     LedgerRow,
     Message,
-    Move,
-    MoveTerms,
     Outcome,
     PeekAfter,
     Purged,
@@ -33,16 +35,17 @@ from penstock.model import (
     SentOnce,
     Settings,
     Shipment,
+    ShipmentRef,
     ShipmentState,
     Tally,
 )
 from penstock.stores import Store, Unit, open_store
-from penstock.stores.features import Feature
+from penstock.stores.protocol import NOUNS, Messages, Noun, needed
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a new store of a kind is made, and which of the verbs and features in `needs` marks it does without.
+    """How a new store of a kind is made, and what of that named by `needs` marks it does without.
 
     `server` is the fixture with the databases to make it in.
     """
@@ -59,33 +62,33 @@ KINDS = {
     "mariadb": Kind("", frozenset({"numbers given back"}), "shared_mariadb"),
     "mqcore": Kind(
         "mqcore:///{folder}/mqcore",
-        frozenset({"dedup", "keys", "move", "redrive", "receives", "any name", "numbers", "numbers given back"}),
+        frozenset({"dedup", "redrive", "receives", "any name", "numbers", "numbers given back", *NOUNS}),
     ),
 }
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(*features): leave out the stores that lack one of these")
+    config.addinivalue_line("markers", "needs(*things): leave out the stores that lack one of these")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kind" in metafunc.fixturenames:
-        needs = {feature for mark in metafunc.definition.iter_markers("needs") for feature in mark.args}
+        needs = {thing for mark in metafunc.definition.iter_markers("needs") for thing in mark.args}
         names = [name for name, kind in KINDS.items() if needs.isdisjoint(kind.lacks)]
         metafunc.parametrize("kind", names, indirect=True)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    return (yield from _left_out_where_features_are_missing(item))
+    return (yield from _left_out_where_nouns_are_missing(item))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    return (yield from _left_out_where_features_are_missing(item))
+    return (yield from _left_out_where_nouns_are_missing(item))
 
 
-def _left_out_where_features_are_missing(item: pytest.Item) -> Iterator[None]:
+def _left_out_where_nouns_are_missing(item: pytest.Item) -> Iterator[None]:
     """A store that does not keep what a test needs says so. Only the one that keeps less than the others may."""
     try:
         return (yield)
@@ -101,11 +104,21 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
+def use_constants(monkeypatch: pytest.MonkeyPatch, bounds: Limits) -> None:
+    for field in fields(bounds):
+        monkeypatch.setattr(constants, field.name.upper(), getattr(bounds, field.name))
+
+
+@pytest.fixture(autouse=True)
+def _constants(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_constants(monkeypatch, limits)
+
+
 @contextmanager
-def new_store(kind: Kind, folder: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+def new_store(kind: Kind, folder: Path, limits: Limits, request: pytest.FixtureRequest) -> Iterator[Store]:
     databases = request.getfixturevalue(kind.server) if kind.server else None
     url = databases.new_url() if databases else kind.url.format(folder=folder)
-    store = open_store(url)
+    store = open_store(url, limits=limits)
     yield store
     store.close()
     if databases:
@@ -113,20 +126,20 @@ def new_store(kind: Kind, folder: Path, request: pytest.FixtureRequest) -> Itera
 
 
 @pytest.fixture
-def store(kind: Kind, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
-    with new_store(kind, tmp_path, request) as store:
+def store(kind: Kind, tmp_path: Path, limits: Limits, request: pytest.FixtureRequest) -> Iterator[Store]:
+    with new_store(kind, tmp_path, limits, request) as store:
         yield store
-        if Feature.LEDGER in store.features:
-            with store.unit(write=False) as unit:
+        with store.unit(write=False) as unit:
+            if unit.ledger is not None:
                 check_conservation(unit)
 
 
 @pytest.fixture
-def other_store(kind: Kind, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+def other_store(kind: Kind, tmp_path: Path, limits: Limits, request: pytest.FixtureRequest) -> Iterator[Store]:
     """A second store of the same kind that has nothing to do with the first."""
     folder = tmp_path / "other"
     folder.mkdir()
-    with new_store(kind, folder, request) as store:
+    with new_store(kind, folder, limits, request) as store:
         yield store
 
 
@@ -146,18 +159,68 @@ def three(verbs: Verbs) -> Verbs:
 def check_conservation(unit: Unit) -> None:
     """Whatever a test has done: what has arrived is there or has departed."""
     for queue in unit.list_queues(0, 1_000).queues:
-        tally = unit.tally(queue.name)
+        tally = unit.ledger.tally(queue.name)
         live = unit.count(queue.name, 0, 100_000).total
         seen = 0
-        page = unit.peek(queue.name, 10_000)
+        page = unit.messages.peek(queue.name, 10_000)
         while page:
             seen += len(page)
-            page = unit.peek(queue.name, 10_000, PeekAfter(page[-1].ready_at, page[-1].seq))
+            page = unit.messages.peek(queue.name, 10_000, PeekAfter(page[-1].ready_at, page[-1].seq))
         assert (tally.arrived, live) == (live + tally.departed, seen)
 
 
 def receipt(message: Message | Receipt) -> Receipt:
     return message if isinstance(message, Receipt) else Receipt(message.id, message.claim, message.queue)
+
+
+# What a test need not say, by the name of the parameter.
+USUAL: dict[str, object] = {
+    "queue": "q",
+    "consumer": None,
+    "move_id": "m",
+    "name": "k",
+    "after": 0,
+    "start": 0,
+    "limit": 1_000,
+    "hold_ms": 60_000,
+}
+_CHANGES_NOTHING = {"find", "list", "unfinished", "read"}
+
+
+class NounVerbs:
+    """The verbs of one noun, each in a unit of its own: `verbs.moves.step(limit=2)`.
+
+    `now` is the time of the test. What else a call does not say is as `USUAL`; a parameter that has to be said comes
+    before one that need not, and `queue` is given by its name. A shipment or an export is told by its number, 1 unless
+    the test says otherwise, and that of the consumer "c".
+    """
+
+    def __init__(self, verbs: Verbs, noun: Noun) -> None:
+        self._verbs = verbs
+        self._noun = noun
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        def call(*args: object, **given: Any) -> Any:
+            with self._verbs.unit(write=verb not in _CHANGES_NOTHING) as unit:
+                method = getattr(needed(getattr(unit, self._noun), self._noun), verb)
+                return method(**self._filled([*inspect.signature(method).parameters.values()], args, given))
+
+        return call
+
+    def _filled(self, parameters: list[Parameter], args: Sequence[object], given: dict[str, Any]) -> dict[str, Any]:
+        names = [one.name for one in parameters if one.name not in ("now", "queue")]
+        usual = [name for name in names if name in USUAL]
+        optional = {one.name for one in parameters if one.default is not Parameter.empty}
+        order = sorted(names, key=lambda name: (name in optional, name in usual))
+        filled = {**dict(zip(order, args, strict=False)), **given}
+        if "ref" in names:
+            number = filled.pop("ref", None) or filled.pop("number", 1)
+            whose = {"consumer": filled.pop("consumer", "c"), "number": number}
+            ref = ExportRef(**whose) if self._noun == "exports" else ShipmentRef(filled.pop("queue", "q"), **whose)
+            filled["ref"] = ref
+        wanted = {name: value for name, value in USUAL.items() if name in {one.name for one in parameters}}
+        times = {"now": self._verbs.now} if any(one.name == "now" for one in parameters) else {}
+        return {**wanted, **times, **filled}
 
 
 class Verbs:
@@ -170,6 +233,10 @@ class Verbs:
         self.store = store
         self.now = 1_000_000
         self.stirred: set[str] = set()
+        self.moves = NounVerbs(self, "moves")
+        self.shipments = NounVerbs(self, "shipments")
+        self.exports = NounVerbs(self, "exports")
+        self.keys = NounVerbs(self, "keys")
 
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
@@ -220,158 +287,55 @@ class Verbs:
 
     def renew(self, *messages: Message | Receipt, until: int, shorten: bool = False) -> list[bool]:
         with self.unit() as unit:
-            return unit.renew([receipt(message) for message in messages], self.now, until, shorten)
+            return messages_of(unit).renew([receipt(message) for message in messages], self.now, until, shorten)
 
     def release(self, *messages: Message | Receipt, delay_ms: int | None = 0) -> list[bool]:
         with self.unit() as unit:
-            return unit.release([receipt(message) for message in messages], self.now, delay_ms)
+            return messages_of(unit).release([receipt(message) for message in messages], self.now, delay_ms)
 
     def release_all(self, queue: str = "q", limit: int = 1_000) -> int:
         with self.unit() as unit:
-            return unit.release_all(queue, self.now, limit)
+            return messages_of(unit).release_all(queue, self.now, limit)
 
     def last_seq(self) -> int:
         with self.unit(write=False) as unit:
-            return unit.last_seq()
+            return messages_of(unit).last_seq()
 
     def move(
         self, source: str, target: str, limit: int = 1_000, through: int | None = None, claimed: bool = False
     ) -> int:
         with self.unit() as unit:
-            return unit.move(source, target, self.now, limit, unit.last_seq() if through is None else through, claimed)
+            last = messages_of(unit).last_seq() if through is None else through
+            return needed(unit.moves, "moves").move(source, target, self.now, limit, last, claimed)
 
     def locate(self, *messages: Message | Receipt) -> list[str | None]:
         with self.unit(write=False) as unit:
-            return unit.locate([receipt(message) for message in messages])
-
-    def start_move(
-        self, source: str, target: str | None, move_id: str = "m", claimed: bool = False, terms: MoveTerms = WHOLE
-    ) -> Move:
-        with self.unit() as unit:
-            return unit.start_move(move_id, source, target, self.now, claimed, terms)
-
-    def cancel_move(self, move_id: str = "m") -> Move:
-        with self.unit() as unit:
-            return unit.cancel_move(move_id, self.now)
-
-    def list_moves(self, limit: int = 100) -> list[Move]:
-        with self.unit(write=False) as unit:
-            return unit.list_moves(limit)
-
-    def step_move(self, limit: int = 1_000, move_id: str = "m") -> Move:
-        with self.unit() as unit:
-            return unit.step_move(move_id, self.now, limit)
-
-    def find_move(self, move_id: str = "m") -> Move | None:
-        with self.unit(write=False) as unit:
-            return unit.find_move(move_id)
-
-    def unfinished_moves(self) -> list[str]:
-        with self.unit(write=False) as unit:
-            return unit.unfinished_moves()
-
-    def claim_shipment(
-        self, number: int = 1, limit: int = 100, hold_ms: int = 60_000, consumer: str = "c", queue: str = "q"
-    ) -> Shipment | None:
-        with self.unit() as unit:
-            return unit.claim_shipment(queue, consumer, number, limit, self.now, hold_ms)
-
-    def ship(self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q") -> Shipment:
-        """A shipment that has come to the end of its claim."""
-        shipment = self.claim_shipment(number, limit, consumer=consumer, queue=queue)
-        while shipment is not None and shipment.state is ShipmentState.GATHERING:
-            shipment = self.claim_shipment(number, limit, consumer=consumer, queue=queue)
-        assert shipment is not None
-        return shipment
-
-    def find_shipment(self, number: int = 1, consumer: str = "c", queue: str = "q") -> Shipment | None:
-        with self.unit(write=False) as unit:
-            return unit.find_shipment(queue, consumer, number)
-
-    def list_shipments(
-        self, consumer: str | None = None, after: int = 0, limit: int = 100, queue: str = "q"
-    ) -> list[Shipment]:
-        with self.unit(write=False) as unit:
-            return unit.list_shipments(queue, consumer, after, limit)
-
-    def read_shipment(
-        self, number: int = 1, start: int = 0, limit: int = 10_000, consumer: str = "c", queue: str = "q"
-    ) -> list[Message]:
-        with self.unit(write=False) as unit:
-            return unit.read_shipment(queue, consumer, number, start, limit)
-
-    def shipped(self, number: int = 1, consumer: str = "c") -> list[bytes]:
-        """The bodies of what a shipment holds."""
-        return [message.body for message in self.read_shipment(number, consumer=consumer)]
-
-    def settle_shipment(
-        self, number: int = 1, limit: int = 1_000, keep: bool = False, consumer: str = "c", queue: str = "q"
-    ) -> int:
-        with self.unit() as unit:
-            return unit.settle_shipment(queue, consumer, number, self.now, limit, keep)
-
-    def release_shipment(self, number: int = 1, limit: int = 1_000, consumer: str = "c", queue: str = "q") -> int:
-        with self.unit() as unit:
-            return unit.release_shipment(queue, consumer, number, self.now, limit)
-
-    def beat_shipment(self, number: int = 1, hold_ms: int = 60_000, consumer: str = "c", queue: str = "q") -> Shipment:
-        with self.unit() as unit:
-            return unit.beat_shipment(queue, consumer, number, self.now, hold_ms)
-
-    def claim_export(self, number: int = 1, limit: int = 100, consumer: str = "c") -> Export | None:
-        with self.unit() as unit:
-            export = unit.claim_export(consumer, number, limit, self.now)
-        while isinstance(export, Counted):
-            with self.unit() as unit:
-                export = unit.claim_export(consumer, number, limit, self.now, export)
-        return export
-
-    def list_exports(self, consumer: str | None = None, after: int = 0, limit: int = 100) -> list[Export]:
-        with self.unit(write=False) as unit:
-            return unit.list_exports(consumer, after, limit)
-
-    def read_export(self, number: int = 1, after: int = 0, limit: int = 10_000, consumer: str = "c") -> list[LedgerRow]:
-        with self.unit(write=False) as unit:
-            return unit.read_export(consumer, number, after, limit)
-
-    def settle_export(self, number: int = 1, consumer: str = "c") -> Export:
-        with self.unit() as unit:
-            return unit.settle_export(consumer, number, self.now)
+            return messages_of(unit).locate([receipt(message) for message in messages])
 
     def send_once(self, key: str, *bodies: bytes, digest: bytes | None = None, to: str = "q") -> SentOnce:
         drafts = [Draft(body) for body in bodies]
         with self.unit() as unit:
-            return unit.send_once(to, key, b"".join(bodies) if digest is None else digest, drafts, self.now)
-
-    def create_key(self, name: str = "k", digest: bytes = b"d", rules: tuple[str, ...] = ("queue|*|*",)) -> Key:
-        key = Key(name, digest, rules, self.now)
-        with self.unit() as unit:
-            unit.create_key(key)
-        return key
-
-    def revoke_key(self, name: str = "k") -> None:
-        with self.unit() as unit:
-            unit.revoke_key(name, self.now)
-
-    def list_keys(self) -> list[Key]:
-        with self.unit(write=False) as unit:
-            return unit.list_keys()
+            return messages_of(unit).send_once(
+                to, key, b"".join(bodies) if digest is None else digest, drafts, self.now
+            )
 
     def purge(self, queue: str = "q", limit: int = 1_000, through: int | None = None) -> int:
         with self.unit() as unit:
-            return unit.purge(queue, self.now, limit, unit.last_seq() if through is None else through)
+            return messages_of(unit).purge(
+                queue, self.now, limit, messages_of(unit).last_seq() if through is None else through
+            )
 
     def purge_older(
         self, sent_before: int, queue: str = "q", limit: int = 1_000, through: int | None = None,
         after: PeekAfter | None = None,
     ) -> Purged:  # fmt: skip
         with self.unit() as unit:
-            seq = unit.last_seq() if through is None else through
-            return unit.purge_older(queue, self.now, limit, seq, sent_before, after)
+            seq = messages_of(unit).last_seq() if through is None else through
+            return messages_of(unit).purge_older(queue, self.now, limit, seq, sent_before, after)
 
     def peek(self, queue: str = "q", limit: int = 10_000, after: PeekAfter | None = None) -> list[Message]:
         with self.unit(write=False) as unit:
-            return unit.peek(queue, limit, after)
+            return messages_of(unit).peek(queue, limit, after)
 
     def seen(self, queue: str = "q") -> list[bytes]:
         """The bodies of what a peek shows."""
@@ -394,13 +358,42 @@ class Verbs:
         with self.unit() as unit:
             return unit.sweep(self.now, limit, ledger_before)
 
-    def ledger(self, after: int = 0, limit: int = 10_000, **wanted: Any) -> list[LedgerRow]:
+    def ship(self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q") -> Shipment:
+        """A shipment that has come to the end of its claim."""
+        shipment = self.shipments.claim(number, limit, consumer=consumer, queue=queue)
+        while shipment is not None and shipment.state is ShipmentState.GATHERING:
+            shipment = self.shipments.claim(number, limit, consumer=consumer, queue=queue)
+        assert shipment is not None
+        return shipment
+
+    def shipped(self, number: int = 1, consumer: str = "c") -> list[bytes]:
+        """The bodies of what a shipment holds."""
+        return [message.body for message in self.shipments.read(number, consumer=consumer)]
+
+    def claim_export(self, number: int = 1, limit: int = 100, consumer: str = "c") -> Export | None:
+        """An export whose rows have been counted."""
+        export = self.exports.claim(number, limit, consumer=consumer)
+        while isinstance(export, Counted):
+            export = self.exports.claim(number, limit, consumer=consumer, counted=export)
+        return export
+
+    def create_key(self, name: str = "k", digest: bytes = b"d", rules: tuple[str, ...] = ("queue|*|*",)) -> Key:
+        key = Key(name, digest, rules, self.now)
+        self.keys.create(key)
+        return key
+
+    def rows(self, after: int = 0, limit: int = 10_000, **wanted: Any) -> list[LedgerRow]:
+        """The ledger."""
         with self.unit(write=False) as unit:
-            return unit.ledger(after, limit, LedgerFilter(**wanted) if wanted else None)
+            return needed(unit.ledger, "ledger").rows(after, limit, LedgerFilter(**wanted) if wanted else None)
 
     def outcomes(self, queue: str = "q") -> list[Outcome]:
-        return [row.outcome for row in self.ledger() if row.queue == queue]
+        return [row.outcome for row in self.rows() if row.queue == queue]
 
     def tally(self, queue: str = "q") -> Tally:
         with self.unit(write=False) as unit:
-            return unit.tally(queue)
+            return needed(unit.ledger, "ledger").tally(queue)
+
+
+def messages_of(unit: Unit) -> Messages:
+    return needed(unit.messages, "messages")

@@ -31,7 +31,7 @@ def test_twice_in_one_call_finishes_once(verbs):
     x, y = verbs.claim()
     assert verbs.ack(x, y, x, Receipt(x.id)) == [True, True, False, False]
     assert verbs.tally().departed == 2
-    assert len(verbs.ledger()) == 2
+    assert len(verbs.rows()) == 2
 
 
 def test_a_message_of_any_state_by_its_bare_id(verbs):

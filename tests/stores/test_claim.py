@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import Draft, Outcome
 
 
@@ -193,9 +193,8 @@ def test_live_and_dead_messages_by_turns(verbs):
     assert verbs.outcomes() == [Outcome.FAILED] * 10
 
 
-def test_a_claim_may_stop_before_the_end_but_says_so(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "STEP_ROWS", 10)
-    monkeypatch.setattr(limits, "CLAIM_ROUNDS", 2)
+@pytest.mark.parametrize("limits", [Limits(step_rows=10, claim_rounds=2)])
+def test_a_claim_may_stop_before_the_end_but_says_so(verbs):
     verbs.create(retention_ms=100)
     verbs.send(*([b"old"] * 200))
     verbs.now += 100
@@ -210,8 +209,8 @@ def test_a_claim_may_stop_before_the_end_but_says_so(verbs, monkeypatch):
     assert [message.body for message in claimed.messages] == [b"new"]
 
 
-def test_bodies_that_come_to_the_limit_of_bytes_end_a_claim(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "CLAIM_BYTES", 100)
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=100)])
+def test_bodies_that_come_to_the_limit_of_bytes_end_a_claim(verbs):
     verbs.create()
     verbs.send(*([b"x" * 40] * 4))
     claimed = verbs.claimed()
@@ -220,23 +219,23 @@ def test_bodies_that_come_to_the_limit_of_bytes_end_a_claim(verbs, monkeypatch):
     assert (len(claimed.messages), claimed.more) == (1, False)
 
 
-def test_bytes_never_end_a_claim_before_its_first_message(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "CLAIM_BYTES", 10)
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=10)])
+def test_bytes_never_end_a_claim_before_its_first_message(verbs):
     verbs.create()
     verbs.send(b"x" * 40, b"y" * 40)
     assert verbs.bodies() == [b"x" * 40]
     assert verbs.bodies() == [b"y" * 40]
 
 
-def test_the_bytes_of_what_is_not_handed_out_do_not_count(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "CLAIM_BYTES", 50)
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=50)])
+def test_the_bytes_of_what_is_not_handed_out_do_not_count(verbs):
     verbs.create()
     verbs.send(Draft(b"x" * 60, deadline_at=verbs.now), b"y" * 40, b"z" * 40)
     assert verbs.bodies() == [b"y" * 40, b"z" * 40]
 
 
-def test_more_run_out_claims_than_one_claim_makes_ready(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "PROMOTE_ROWS", 5)
+@pytest.mark.parametrize("limits", [Limits(promote_rows=5)])
+def test_more_run_out_claims_than_one_claim_makes_ready(verbs):
     verbs.create(visibility_ms=10)
     verbs.send(*(b"%d" % n for n in range(12)))
     verbs.claim()

@@ -1,13 +1,12 @@
-"""Consumers that the SQL stores know: shares, signs of life, what they hold, and messages that have numbers first."""
+"""Consumers that a store knows: shares, signs of life, what they hold, and messages that have numbers first."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 
 from penstock import limits
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import (
     Consumer,
     Dedup,
@@ -21,32 +20,24 @@ from penstock.model import (
     Redrive,
     Trace,
 )
-from penstock.stores import Store, open_store
-from tests.gq.conftest import url as url
-from tests.stores.conftest import Verbs, check_conservation
+from penstock.stores import Store
+from tests.stores.conftest import Verbs
 
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    store = open_store(url)
-    yield store
-    with store.unit(write=False) as unit:
-        check_conservation(unit)
-    store.close()
+pytestmark = pytest.mark.needs("consumers")
 
 
 class ConsumerVerbs(Verbs):
     def register(self, name: str, delivery: Delivery = Delivery.AT_LEAST_ONCE, queue: str = "q") -> Consumer:
         consumer = Consumer(name, queue, delivery, 5_000)
         with self.unit() as unit:
-            unit.register(consumer, self.now)
+            unit.consumers.register(consumer, self.now)
         return consumer
 
     def take(self, consumer: Consumer, limit: int = 100) -> list[Message]:
         """Claim, and write down what is held."""
         with self.unit() as unit:
-            messages = unit.claim_share(consumer, limit, self.now).messages
-            unit.hold(consumer.id, [held(message) for message in messages], self.now)
+            messages = unit.consumers.claim(consumer, limit, self.now).messages
+            unit.consumers.hold(consumer.id, [held(message) for message in messages], self.now)
         return messages
 
     def taken(self, consumer: Consumer, limit: int = 100) -> list[bytes]:
@@ -54,30 +45,30 @@ class ConsumerVerbs(Verbs):
 
     def attend(self, consumer: Consumer) -> set[Held] | None:
         with self.unit() as unit:
-            return unit.attend(consumer.id)
+            return unit.consumers.attend(consumer.id)
 
     def beat(self, consumer: Consumer) -> None:
         with self.unit() as unit:
-            unit.hold(consumer.id, unit.attend(consumer.id), self.now)
+            unit.consumers.hold(consumer.id, unit.consumers.attend(consumer.id), self.now)
 
     def reap(self) -> int:
         with self.unit() as unit:
-            return unit.reap(self.now)
+            return unit.consumers.reap(self.now)
 
     def settle(
         self, *messages: Message, outcome: Outcome | None = Outcome.PROCESSED, queue: str = "q", delay_ms: int = 0
     ) -> set[Held]:
         with self.unit() as unit:
-            return unit.settle(queue, list(map(held, messages)), outcome, self.now, delay_ms)
+            return unit.consumers.settle(queue, list(map(held, messages)), outcome, self.now, delay_ms)
 
     def reserve(self, count: int) -> list[int]:
         with self.unit() as unit:
-            return unit.reserve(count).seqs
+            return unit.consumers.reserve(count).seqs
 
     def push(self, seqs: list[int], *bodies: bytes, again: bool = False, queue: str = "q") -> None:
         messages = [Numbered(seq, self.now, Draft(body)) for seq, body in zip(seqs, bodies, strict=True)]
         with self.unit() as unit:
-            unit.push(queue, messages, self.now, again)
+            unit.consumers.push(queue, messages, self.now, again)
 
 
 def held(message: Message) -> Held:
@@ -146,7 +137,7 @@ class TestShares:
         verbs.create()
         a, b = verbs.register("a"), verbs.register("b")
         with verbs.unit() as unit:
-            unit.leave(a.id)
+            unit.consumers.leave(a.id)
         c = verbs.register("c")
         sent(verbs, 8)
         assert {message.seq % 2 for message in verbs.take(b, 2)} == {0}
@@ -160,8 +151,8 @@ class TestShares:
         bodies = sent(verbs, 4)
         assert verbs.taken(b, 2) == bodies[:2]
 
-    def test_a_share_is_looked_for_among_the_first_only(self, verbs, monkeypatch):
-        monkeypatch.setattr(limits, "SHARE_ROWS", 4)
+    @pytest.mark.parametrize("limits", [Limits(share_rows=4)])
+    def test_a_share_is_looked_for_among_the_first_only(self, verbs):
         verbs.create()
         bodies = sent(verbs, 40)
         a = verbs.register("a")
@@ -187,8 +178,8 @@ class TestPolicies:
         [x, _] = verbs.take(a)
         assert verbs.settle(x, outcome=None, delay_ms=500) == {held(x)}
         with verbs.unit() as unit:
-            assert unit.trace(x.id, verbs.now).claimed is False
-            assert unit.first_due("q") == verbs.now + 500
+            assert unit.consumers.trace(x.id, verbs.now).claimed is False
+            assert unit.consumers.first_due("q") == verbs.now + 500
             count = unit.count("q", verbs.now, 10)
         assert (count.delayed, count.claimed) == (1, 1)
         assert verbs.settle(x, outcome=None) == {held(x)}  # said again, it changes nothing
@@ -284,8 +275,8 @@ class TestSigns:
         assert verbs.reap() == 1
         assert (verbs.attend(a), verbs.attend(b)) == (None, set())
 
-    def test_many_dead_are_cleared_away_in_steps(self, verbs, monkeypatch):
-        monkeypatch.setattr(limits, "REAP_CONSUMERS", 2)
+    @pytest.mark.parametrize("limits", [Limits(reap_consumers=2)])
+    def test_many_dead_are_cleared_away_in_steps(self, verbs):
         verbs.create()
         for name in "abc":
             verbs.register(name)
@@ -356,7 +347,7 @@ class TestHolding:
         first, second = verbs.take(a)
         assert verbs.attend(a) == {held(first), held(second)}
         with verbs.unit() as unit:
-            unit.hold(a.id, [held(second)], verbs.now)
+            unit.consumers.hold(a.id, [held(second)], verbs.now)
         assert verbs.attend(a) == {held(second)}
 
     @pytest.mark.parametrize("outcome", [Outcome.PROCESSED, Outcome.FAILED, None])
@@ -377,7 +368,7 @@ class TestFirstDue:
     def test_of_a_queue(self, verbs):
         def first_due():
             with verbs.unit(write=False) as unit:
-                return unit.first_due("q")
+                return unit.consumers.first_due("q")
 
         assert first_due() is None
         verbs.create()
@@ -457,7 +448,7 @@ class TestShipments:
         verbs.send(b"x")
         verbs.ship()
         with verbs.unit(write=False) as unit:
-            assert unit.first_due("q") is None
+            assert unit.consumers.first_due("q") is None
         assert verbs.taken(verbs.register("a")) == []
 
     @pytest.mark.parametrize("ledger", LedgerMode)
@@ -466,8 +457,8 @@ class TestShipments:
         [message] = verbs.send(b"x")
         verbs.ship()
         with verbs.unit(write=False) as unit:
-            assert unit.trace(message.id, verbs.now) == Trace(None, claimed=True)
-        verbs.settle_shipment(keep=True)
+            assert unit.consumers.trace(message.id, verbs.now) == Trace(None, claimed=True)
+        verbs.shipments.settle(keep=True)
         with verbs.unit(write=False) as unit:
             known = None if ledger is LedgerMode.OFF else Trace(Outcome.PROCESSED)
-            assert unit.trace(message.id, verbs.now) == known
+            assert unit.consumers.trace(message.id, verbs.now) == known

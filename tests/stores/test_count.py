@@ -40,12 +40,13 @@ def test_a_released_message_is_ready_and_a_message_handed_out_without_a_hold_too
     assert verbs.count().ready == 2
 
 
+@pytest.mark.needs("messages")
 def test_within_the_unit_that_changes_them(verbs):
     verbs.create()
     with verbs.unit() as unit:
         unit.send("q", [Draft(b"1"), Draft(b"2")], verbs.now)
         assert unit.count("q", verbs.now, 100).total == 2
-        unit.purge("q", verbs.now, 1, unit.last_seq())
+        unit.messages.purge("q", verbs.now, 1, unit.messages.last_seq())
         assert unit.count("q", verbs.now, 100).total == 1
 
 

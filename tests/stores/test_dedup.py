@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import limits
+from penstock.limits import Limits
 from penstock.model import Dedup, Draft, Outcome, Receipt, Sent
 
 pytestmark = pytest.mark.needs("dedup")
@@ -134,8 +135,8 @@ class TestClaim:
         collapse.send(b"x", b"x", b"x", b"y", b"y", b"z")
         assert collapse.bodies(limit=3) == [b"x", b"y", b"z"]
 
-    def test_more_twins_than_a_step_collapse_in_steps_and_none_is_handed_out(self, collapse, monkeypatch):
-        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+    @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+    def test_more_twins_than_a_step_collapse_in_steps_and_none_is_handed_out(self, collapse):
         collapse.send(*[b"x"] * 40, b"y")
         [first] = collapse.claim(limit=1)
         assert len(collapse.outcomes()) == 3
@@ -153,8 +154,8 @@ class TestClaim:
         assert collapse.bodies() == []
         assert collapse.outcomes().count(Outcome.COLLAPSED) == 39
 
-    def test_a_batch_longer_than_a_step_holds_no_twins(self, collapse, monkeypatch):
-        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+    @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+    def test_a_batch_longer_than_a_step_holds_no_twins(self, collapse):
         collapse.send(*[b"x"] * 8, b"y", *[b"x"] * 8)
         handed_out, more = [], True
         while more:
@@ -163,16 +164,16 @@ class TestClaim:
             more = claimed.more
         assert handed_out == [b"x", b"y"]
 
-    def test_the_sweep_goes_on_with_twins_that_have_collapsed(self, collapse, monkeypatch):
-        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+    @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+    def test_the_sweep_goes_on_with_twins_that_have_collapsed(self, collapse):
         collapse.send(*[b"x"] * 10, *[b"y"] * 10)
         assert collapse.bodies(limit=1) == [b"x"]
         assert collapse.sweep(limit=4) == 4
         assert sum(iter(lambda: collapse.sweep(limit=4), 0)) == 2
         assert collapse.seen() == [*[b"y"] * 10, b"x"]
 
-    def test_what_comes_back_is_not_taken_for_a_twin(self, collapse, monkeypatch):
-        monkeypatch.setattr(limits, "STEP_ROWS", 3)
+    @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+    def test_what_comes_back_is_not_taken_for_a_twin(self, collapse):
         collapse.create("elsewhere")
         collapse.send(*[b"x"] * 10)
         [first] = collapse.claim(limit=1)

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from penstock import limits
 from penstock.errors import KeyExists, KeyNotFound, TooLarge
+from penstock.limits import Limits
 from penstock.model import Key
 
 pytestmark = pytest.mark.needs("keys")
@@ -18,7 +18,7 @@ class Lost(Exception):
 
 
 def test_a_new_store_has_no_keys_and_a_secret_of_its_own(store, other_store, verbs):
-    assert verbs.list_keys() == []
+    assert verbs.keys.list() == []
     assert len(store.secret) >= 32
     assert store.secret != other_store.secret
 
@@ -28,47 +28,47 @@ def test_create_and_list_in_the_order_of_creation(verbs):
     second = verbs.create_key("b", b"\x00\xff", rules)
     verbs.now += 1
     first = verbs.create_key("a", b"2")
-    assert verbs.list_keys() == [second, first]
-    assert verbs.list_keys()[0] == Key("b", b"\x00\xff", rules, 1_000_000)
+    assert verbs.keys.list() == [second, first]
+    assert verbs.keys.list()[0] == Key("b", b"\x00\xff", rules, 1_000_000)
 
 
 def test_a_name_is_used_once(verbs):
     first = verbs.create_key("k", b"1")
     with pytest.raises(KeyExists):
         verbs.create_key("k", b"2")
-    verbs.revoke_key("k")
+    verbs.keys.revoke("k")
     with pytest.raises(KeyExists):
         verbs.create_key("k", b"3")
-    assert [key.digest for key in verbs.list_keys()] == [first.digest]
+    assert [key.digest for key in verbs.keys.list()] == [first.digest]
 
 
 def test_names_are_compared_letter_by_letter(verbs):
     verbs.create_key("k", b"1")
     verbs.create_key("K", b"2")
-    verbs.revoke_key("K")
-    assert [key.revoked_at for key in verbs.list_keys()] == [None, verbs.now]
+    verbs.keys.revoke("K")
+    assert [key.revoked_at for key in verbs.keys.list()] == [None, verbs.now]
 
 
 def test_revoke_once_and_for_all(verbs):
     verbs.create_key("k", b"1")
     verbs.create_key("other", b"2")
     verbs.now += 5
-    verbs.revoke_key("k")
+    verbs.keys.revoke("k")
     verbs.now += 5
-    verbs.revoke_key("k")
-    assert [(key.name, key.revoked_at) for key in verbs.list_keys()] == [("k", verbs.now - 5), ("other", None)]
+    verbs.keys.revoke("k")
+    assert [(key.name, key.revoked_at) for key in verbs.keys.list()] == [("k", verbs.now - 5), ("other", None)]
 
 
 def test_an_unknown_name(verbs):
     with pytest.raises(KeyNotFound):
-        verbs.revoke_key("nobody")
+        verbs.keys.revoke("nobody")
 
 
-def test_the_most_there_can_be_revoked_ones_included(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "KEYS", 2)
+@pytest.mark.parametrize("limits", [Limits(keys=2)])
+def test_the_most_there_can_be_revoked_ones_included(verbs):
     verbs.create_key("a", b"1")
     verbs.create_key("b", b"2")
-    verbs.revoke_key("a")
+    verbs.keys.revoke("a")
     with pytest.raises(TooLarge, match="at most 2"):
         verbs.create_key("c", b"3")
 
@@ -76,7 +76,7 @@ def test_the_most_there_can_be_revoked_ones_included(verbs, monkeypatch):
 def test_a_lost_unit_leaves_the_keys_as_they_were(verbs):
     kept = verbs.create_key("a", b"1")
     with suppress(Lost), verbs.unit() as unit:
-        unit.create_key(Key("b", b"2", ("queue|*|*",), verbs.now))
-        unit.revoke_key("a", verbs.now)
+        unit.keys.create(Key("b", b"2", ("queue|*|*",), verbs.now))
+        unit.keys.revoke("a", verbs.now)
         raise Lost
-    assert verbs.list_keys() == [kept]
+    assert verbs.keys.list() == [kept]

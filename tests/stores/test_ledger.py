@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from penstock import limits
+from penstock.limits import Limits
 from penstock.model import Draft, LedgerMode, LedgerRow, Outcome, Redrive
 
 
@@ -18,7 +18,7 @@ def test_a_row_tells_the_life_of_a_message(verbs):
     [message] = verbs.claim()
     verbs.now = sent_at + 55
     verbs.ack(message)
-    [row] = verbs.ledger()
+    [row] = verbs.rows()
     assert row == LedgerRow(
         number=row.number,
         queue="q",
@@ -40,7 +40,7 @@ def test_a_message_that_was_never_claimed(verbs):
     verbs.create()
     verbs.send(b"")
     verbs.purge()
-    [row] = verbs.ledger()
+    [row] = verbs.rows()
     assert (row.first_claimed_at, row.last_claimed_at, row.receives) == (None, None, 0)
     assert (row.size, row.body, row.content_type) == (0, None, None)
 
@@ -50,7 +50,7 @@ def test_the_queue_decides_what_is_kept(verbs, mode, bodies):
     verbs.create(ledger=LedgerMode[mode])
     verbs.send(b"x")
     verbs.ack(*verbs.claim())
-    assert [row.body for row in verbs.ledger()] == bodies
+    assert [row.body for row in verbs.rows()] == bodies
     assert verbs.tally().departed == 1
 
 
@@ -60,14 +60,14 @@ def test_the_setting_of_the_moment_it_finishes_counts(verbs):
     verbs.ack(*verbs.claim(limit=1))
     verbs.update(ledger=LedgerMode.BODIES)
     verbs.ack(*verbs.claim())
-    assert [row.body for row in verbs.ledger()] == [b"y"]
+    assert [row.body for row in verbs.rows()] == [b"y"]
 
 
 def test_an_empty_body_is_kept_as_an_empty_body(verbs):
     verbs.create(ledger=LedgerMode.BODIES)
     verbs.send(b"")
     verbs.ack(*verbs.claim())
-    assert [row.body for row in verbs.ledger()] == [b""]
+    assert [row.body for row in verbs.rows()] == [b""]
 
 
 def test_in_the_order_they_finished_over_all_queues(verbs):
@@ -79,21 +79,21 @@ def test_in_the_order_they_finished_over_all_queues(verbs):
     verbs.ack(two)
     verbs.ack(*verbs.claim(queue="b"))
     verbs.ack(one)
-    assert [row.queue for row in verbs.ledger()] == ["a", "b", "a"]
-    assert [row.id for row in verbs.ledger()][::2] == [two.id, one.id]
+    assert [row.queue for row in verbs.rows()] == ["a", "b", "a"]
+    assert [row.id for row in verbs.rows()][::2] == [two.id, one.id]
 
 
 def test_page_by_page(verbs):
     verbs.create()
     verbs.send(*([b"x"] * 5))
     verbs.purge()
-    everything = verbs.ledger()
-    first = verbs.ledger(limit=2)
-    second = verbs.ledger(after=first[-1].number, limit=2)
-    third = verbs.ledger(after=second[-1].number, limit=2)
+    everything = verbs.rows()
+    first = verbs.rows(limit=2)
+    second = verbs.rows(after=first[-1].number, limit=2)
+    third = verbs.rows(after=second[-1].number, limit=2)
     assert first + second + third == everything
     assert len(third) == 1
-    assert verbs.ledger(after=third[-1].number) == []
+    assert verbs.rows(after=third[-1].number) == []
 
 
 def test_a_dead_letter_has_a_row_in_each_queue_it_left(verbs):
@@ -104,7 +104,7 @@ def test_a_dead_letter_has_a_row_in_each_queue_it_left(verbs):
     verbs.claim()
     verbs.now += 5
     verbs.ack(*verbs.claim(queue="dead"))
-    in_queue, in_dead = verbs.ledger()
+    in_queue, in_dead = verbs.rows()
     assert in_queue.id == in_dead.id == sent.id
     assert (in_queue.queue, in_queue.outcome, in_queue.receives) == ("q", Outcome.DEAD_LETTERED, 1)
     assert (in_dead.queue, in_dead.outcome, in_dead.receives) == ("dead", Outcome.PROCESSED, 1)
@@ -169,13 +169,13 @@ def numbered(rows):
 
 
 def test_rows_of_one_queue_also_of_those_that_had_its_name(told):
-    assert [row.queue for row in told.ledger()] == ["a", "b", "a", "b", "a"]
-    assert numbered(told.ledger(queue="a")) == [0, 2, 4]
-    assert numbered(told.ledger(queue="b")) == [0, 2]
-    assert told.ledger(queue="c") == []
-    first = told.ledger(queue="a", limit=1)
-    assert numbered(told.ledger(queue="a", after=first[-1].number, limit=1)) == [0]
-    assert len(told.ledger(queue="a", after=first[-1].number)) == 2
+    assert [row.queue for row in told.rows()] == ["a", "b", "a", "b", "a"]
+    assert numbered(told.rows(queue="a")) == [0, 2, 4]
+    assert numbered(told.rows(queue="b")) == [0, 2]
+    assert told.rows(queue="c") == []
+    first = told.rows(queue="a", limit=1)
+    assert numbered(told.rows(queue="a", after=first[-1].number, limit=1)) == [0]
+    assert len(told.rows(queue="a", after=first[-1].number)) == 2
 
 
 def test_rows_of_one_message(told):
@@ -183,32 +183,29 @@ def test_rows_of_one_message(told):
     told.move("a", "b")
     [message] = told.claim(queue="b")
     told.ack(message)
-    assert [row.queue for row in told.ledger(id=message.id.upper())] == ["a", "b"]
-    assert [row.queue for row in told.ledger(id=message.id, queue="b")] == ["b"]
-    assert told.ledger(id="no id") == []
+    assert [row.queue for row in told.rows(id=message.id.upper())] == ["a", "b"]
+    assert [row.queue for row in told.rows(id=message.id, queue="b")] == ["b"]
+    assert told.rows(id="no id") == []
 
 
-def test_rows_by_the_time_they_finished(told, monkeypatch):
+@pytest.mark.parametrize("limits", [Limits(ledger_disorder_ms=0), Limits()])
+def test_rows_by_the_time_they_finished(told):
     end = told.now
-    for disorder_ms in (0, 10_000):
-        monkeypatch.setattr(limits, "LEDGER_DISORDER_MS", disorder_ms)
-        assert [row.finished_at for row in told.ledger(since=end - 2_000)] == [end - 2_000, end - 1_000, end]
-        assert [row.finished_at for row in told.ledger(before=end - 3_000)] == [end - 4_000]
-        assert [row.finished_at for row in told.ledger(since=end - 3_000, before=end - 1_000, queue="b")] == [
-            end - 3_000
-        ]
-        assert told.ledger(since=end + 1) == told.ledger(before=end - 4_000) == []
+    assert [row.finished_at for row in told.rows(since=end - 2_000)] == [end - 2_000, end - 1_000, end]
+    assert [row.finished_at for row in told.rows(before=end - 3_000)] == [end - 4_000]
+    assert [row.finished_at for row in told.rows(since=end - 3_000, before=end - 1_000, queue="b")] == [end - 3_000]
+    assert told.rows(since=end + 1) == told.rows(before=end - 4_000) == []
 
 
-def test_a_page_stops_when_its_bodies_come_to_the_budget(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "CLAIM_BYTES", 10)
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=10)])
+def test_a_page_stops_when_its_bodies_come_to_the_budget(verbs):
     verbs.create(ledger=LedgerMode.BODIES)
     verbs.send(*[b"12345"] * 5, b"x" * 20)
     while claimed := verbs.claim():
         verbs.ack(*claimed)
     pages, after = [], 0
-    while page := verbs.ledger(after):
+    while page := verbs.rows(after):
         pages.append([row.size for row in page])
         after = page[-1].number
     assert pages == [[5, 5], [5, 5], [5, 20]]
-    assert [row.size for row in verbs.ledger(queue="q")] == [5, 5]
+    assert [row.size for row in verbs.rows(queue="q")] == [5, 5]

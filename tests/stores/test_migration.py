@@ -176,28 +176,28 @@ def fill(url: str) -> None:
         verbs.create("gone", retention_ms=5)
         verbs.send(b"new", to="gone")
 
-        verbs.start_move("dead", "empty", "whole")
-        verbs.step_move(move_id="whole")
-        verbs.step_move(move_id="whole")
-        verbs.start_move("own", "nowhere", "broken")
-        verbs.step_move(move_id="broken")
-        verbs.start_move("q", "empty", "half")
-        verbs.step_move(2, "half")
+        verbs.moves.start("dead", "empty", "whole")
+        verbs.moves.step(move_id="whole")
+        verbs.moves.step(move_id="whole")
+        verbs.moves.start("own", "nowhere", "broken")
+        verbs.moves.step(move_id="broken")
+        verbs.moves.start("q", "empty", "half")
+        verbs.moves.step("half", limit=2)
         terms = MoveTerms(Selection(text="grüezi", json=JsonValue("$.n", 1.5)), limit=9, per_second=5)
-        verbs.start_move("twins", None, "chosen", terms=terms)
-        verbs.step_move(2, "chosen")
-        verbs.step_move(1, "chosen")
+        verbs.moves.start("twins", None, "chosen", terms=terms)
+        verbs.moves.step("chosen", limit=2)
+        verbs.moves.step("chosen", limit=1)
 
         verbs.create_key("one", keys.digest(store.secret, SECRET.encode()))
         verbs.create_key("two", b"digest", ("queue|post|a", "queue|poll|ü*"))
-        verbs.revoke_key("two")
+        verbs.keys.revoke("two")
 
         with store.unit() as unit:
             for name, delivery in (("cafe", Delivery.AT_MOST_ONCE), ("babe", Delivery.AT_LEAST_ONCE)):
                 consumer = Consumer(name, "q", delivery, 60_000)
-                unit.register(consumer, verbs.now)
-                claimed = unit.claim_share(consumer, 2, verbs.now).messages
-                unit.hold(name, [(message.seq, message.claim) for message in claimed], verbs.now)
+                unit.consumers.register(consumer, verbs.now)
+                claimed = unit.consumers.claim(consumer, 2, verbs.now).messages
+                unit.consumers.hold(name, [(message.seq, message.claim) for message in claimed], verbs.now)
         fill_shipments(verbs)
 
 
@@ -206,14 +206,14 @@ def fill_shipments(verbs: Verbs) -> None:
     verbs.create("ship")
     verbs.send(*(b"ship %d" % n for n in range(9)), to="ship")
     verbs.ship(1, limit=2, queue="ship")
-    verbs.settle_shipment(1, keep=True, queue="ship")
+    verbs.shipments.settle(1, keep=True, queue="ship")
     verbs.ship(2, limit=3, queue="ship")
-    verbs.release_shipment(2, limit=2, queue="ship")
+    verbs.shipments.release(2, limit=2, queue="ship")
     verbs.ship(3, limit=4, queue="ship")
     for number in (1, 2):
         verbs.claim_export(number, limit=2)
         if number == 1:
-            verbs.settle_export(number)
+            verbs.exports.settle(number)
     verbs.send_once("key of a send", b"1", b"2", to="ship")
 
 
@@ -224,11 +224,11 @@ def contents(url: str) -> dict[str, object]:
         queues = unit.list_queues(0, 1_000).queues
         seen: dict[str, object] = {
             "queues": queues,
-            "ledger": unit.ledger(0, 100_000),
-            "keys": unit.list_keys(),
-            "moves": [unit.find_move(move_id) for move_id in ("whole", "broken", "half", "chosen", "m")],
-            "unfinished": unit.unfinished_moves(),
-            "last_seq": unit.last_seq(),
+            "ledger": unit.ledger.rows(0, 100_000),
+            "keys": unit.keys.list(),
+            "moves": [unit.moves.find(move_id) for move_id in ("whole", "broken", "half", "chosen", "m")],
+            "unfinished": unit.moves.unfinished(),
+            "last_seq": unit.messages.last_seq(),
             "secret": store.secret,
             "consumers": unit.session.engine.rows("SELECT * FROM consumer ORDER BY queue, number"),
             "shipments": unit.session.engine.rows("SELECT * FROM shipment ORDER BY id"),
@@ -243,12 +243,12 @@ def contents(url: str) -> dict[str, object]:
             ),
         }
         for queue in queues:
-            messages = page = unit.peek(queue.name, 1_000)
+            messages = page = unit.messages.peek(queue.name, 1_000)
             while page:
-                page = unit.peek(queue.name, 1_000, PeekAfter(page[-1].ready_at, page[-1].seq))
+                page = unit.messages.peek(queue.name, 1_000, PeekAfter(page[-1].ready_at, page[-1].seq))
                 messages = messages + page
             seen[f"messages {queue.name}"] = messages
-            seen[f"tally {queue.name}"] = unit.tally(queue.name)
+            seen[f"tally {queue.name}"] = unit.ledger.tally(queue.name)
             seen[f"count {queue.name}"] = unit.count(queue.name, 1_000_000, 100_000)
     return seen
 
@@ -263,13 +263,13 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
     assert message.seq > before["last_seq"]
     assert sent.id[14:23] == held.id[14:23]  # the origin
     assert verbs.ack(Receipt(held.id, held.claim - 1, "q"), Receipt(held.id, held.claim, "q")) == [False, True]
-    assert verbs.ledger(after=before["ledger"][-1].number)[0].id == held.id
+    assert verbs.rows(after=before["ledger"][-1].number)[0].id == held.id
     assert verbs.send(b"b", to="once")[0].stored is False
     assert verbs.create("next").number > max(number for number, *_ in before["deleted"])
-    assert keys.Keyring(store.secret, verbs.list_keys()).find(SECRET.encode()).name == "one"
+    assert keys.Keyring(store.secret, verbs.keys.list()).find(SECRET.encode()).name == "one"
     verbs.create_key("three", b"other")
-    assert [key.name for key in verbs.list_keys()] == ["one", "two", "three"]
-    assert verbs.step_move(move_id="half").moved > 2
+    assert [key.name for key in verbs.keys.list()] == ["one", "two", "three"]
+    assert verbs.moves.step(move_id="half").moved > 2
     shipments_go_on(verbs)
     with store.unit() as unit:
         unit.sweep(verbs.now + 10**6, 1_000, 0)
@@ -277,16 +277,16 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
 
 
 def shipments_go_on(verbs: Verbs) -> None:
-    assert len(verbs.read_shipment(1, queue="ship")) == 2
-    assert len(verbs.read_shipment(3, queue="ship")) == 4
-    assert verbs.settle_shipment(3, queue="ship") == 4
+    assert len(verbs.shipments.read(1, queue="ship")) == 2
+    assert len(verbs.shipments.read(3, queue="ship")) == 4
+    assert verbs.shipments.settle(3, queue="ship") == 4
     with pytest.raises(ShipmentEnded):
-        verbs.read_shipment(1, queue="ship")
+        verbs.shipments.read(1, queue="ship")
     verbs.ship(4, queue="ship")
     verbs.ship(1, consumer="other", queue="once")
-    assert verbs.settle_shipment(4, keep=True, queue="ship") > 0
-    assert len(verbs.read_export(2)) == 2
-    verbs.settle_export(2)
+    assert verbs.shipments.settle(4, keep=True, queue="ship") > 0
+    assert len(verbs.exports.read(2)) == 2
+    verbs.exports.settle(2)
     assert verbs.claim_export(3) is not None
     assert verbs.send_once("key of a send", b"1", b"2", to="ship").repeated
     assert not verbs.send_once("another key", b"1", b"2", to="ship").repeated
@@ -328,9 +328,9 @@ def test_numbers_go_on_where_nothing_is_left(to, new_url):
         verbs.create()
         verbs.send(b"1", b"2", b"3")
         verbs.ack(*verbs.claim())
-        last = verbs.ledger()[-1].number
+        last = verbs.rows()[-1].number
         verbs.sweep(ledger_before=verbs.now + 1)
-        assert verbs.ledger() == []
+        assert verbs.rows() == []
     migrate(first, second, Quiet())
     with closing(open_store(second)) as store:
         verbs = Verbs(store)
@@ -338,7 +338,7 @@ def test_numbers_go_on_where_nothing_is_left(to, new_url):
         [message] = verbs.claim()
         verbs.ack(message)
         assert message.seq >= 4
-        assert [row.id for row in verbs.ledger(after=last)] == [message.id]
+        assert [row.id for row in verbs.rows(after=last)] == [message.id]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -490,12 +490,12 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
     "release": lambda verbs: verbs.release_all(limit=1),
     "purge": lambda verbs: verbs.purge(limit=1),
     "move": lambda verbs: verbs.move("q", "empty", limit=1),
-    "step": lambda verbs: verbs.step_move(1, "half"),
+    "step": lambda verbs: verbs.moves.step("half", limit=1),
     "create queue": lambda verbs: verbs.create("another"),
     "update queue": lambda verbs: verbs.update("empty", visibility_ms=1),
     "delete queue": lambda verbs: verbs.delete("empty"),
     "create key": lambda verbs: verbs.create_key("another"),
-    "revoke key": lambda verbs: verbs.revoke_key("one"),
+    "revoke key": lambda verbs: verbs.keys.revoke("one"),
     "sweep": lambda verbs: verbs.sweep(1, ledger_before=10**12),
 }
 
@@ -585,7 +585,7 @@ import sys
 from penstock.stores import open_store
 store = open_store(sys.argv[1])
 with store.unit(write=False) as unit:
-    print(unit.last_seq(), flush=True)
+    print(unit.messages.last_seq(), flush=True)
 sys.stdin.read()
 """
     with subprocess.Popen([sys.executable, "-c", hold, first], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

@@ -6,7 +6,7 @@ from penstock import limits
 from penstock.errors import QueueNotFound
 from penstock.model import Draft, Outcome, Receipt
 
-pytestmark = pytest.mark.needs("move")
+pytestmark = pytest.mark.needs("moves")
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_claimed_messages_go_along_when_asked_and_arrive_unclaimed(two):
     ]
     assert two.ack(claimed) == [False]
     assert two.bodies(queue="there") == [b"1", b"2"]
-    assert [row.receives for row in two.ledger() if row.id == claimed.id] == [1]
+    assert [row.receives for row in two.rows() if row.id == claimed.id] == [1]
 
 
 def test_what_is_in_a_shipment_never_goes_along(two):
@@ -74,7 +74,7 @@ def test_what_is_in_a_shipment_never_goes_along(two):
     two.ship(limit=1, queue="here")
     assert two.move("here", "there", claimed=True) == 1
     assert two.seen("there") == [b"2"]
-    assert two.settle_shipment(queue="here") == 1
+    assert two.shipments.settle(queue="here") == 1
 
 
 def test_a_claim_that_has_run_out_does_not_keep_a_message_back(two):
@@ -128,7 +128,7 @@ def test_the_ledger_of_the_source_says_moved(two):
     two.send(b"x", to="here")
     two.now += 7
     two.move("here", "there")
-    [row] = two.ledger()
+    [row] = two.rows()
     assert (row.queue, row.outcome, row.finished_at) == ("here", Outcome.MOVED, two.now)
     assert (two.tally("here").arrived, two.tally("here").departed) == (1, 1)
     assert (two.tally("there").arrived, two.tally("there").departed) == (1, 0)
@@ -147,7 +147,7 @@ def test_into_itself_moves_nothing(two):
     before = two.peek("here")
     assert two.move("here", "here") == 0
     assert two.peek("here") == before
-    assert two.ledger() == []
+    assert two.rows() == []
 
 
 def test_the_target_is_stirred(two):

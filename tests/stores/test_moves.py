@@ -10,7 +10,7 @@ from penstock import limits
 from penstock.errors import MoveConflict, MoveNotFound
 from penstock.model import Dedup, Draft, Move, MoveStatus
 
-pytestmark = pytest.mark.needs("move")
+pytestmark = pytest.mark.needs("moves")
 
 
 class Lost(Exception):
@@ -25,46 +25,46 @@ def two(verbs):
 
 
 def step_to_the_end(verbs, limit=1_000):
-    move = verbs.step_move(limit)
+    move = verbs.moves.step(limit=limit)
     while move.status is MoveStatus.IN_PROGRESS:
-        move = verbs.step_move(limit)
+        move = verbs.moves.step(limit=limit)
     return move
 
 
 def test_a_new_move_is_in_progress_and_has_moved_nothing(two):
     two.send(b"x", to="here")
-    assert two.find_move() is None
-    started = two.start_move("here", "there")
+    assert two.moves.find() is None
+    started = two.moves.start("here", "there")
     assert started == Move("m", "here", "there", two.last_seq(), two.now)
-    assert two.find_move() == started
+    assert two.moves.find() == started
     assert started.status is MoveStatus.IN_PROGRESS
     assert two.seen("here") == [b"x"]
 
 
 def test_steps_until_nothing_is_left(two):
     two.send(*(b"%d" % n for n in range(5)), to="here")
-    two.start_move("here", "there")
-    assert [two.step_move(2).moved for _ in range(3)] == [2, 4, 5]
-    assert two.find_move().status is MoveStatus.IN_PROGRESS
+    two.moves.start("here", "there")
+    assert [two.moves.step(limit=2).moved for _ in range(3)] == [2, 4, 5]
+    assert two.moves.find().status is MoveStatus.IN_PROGRESS
     two.now += 7
-    last = two.step_move(2)
+    last = two.moves.step(limit=2)
     assert (last.moved, last.status, last.finished_at, last.error) == (5, MoveStatus.COMPLETE, two.now, None)
     assert two.seen("here") == []
     assert two.seen("there") == [b"%d" % n for n in range(5)]
 
 
 def test_a_step_after_the_end_changes_nothing(two):
-    two.start_move("here", "there")
-    ended = two.step_move()
+    two.moves.start("here", "there")
+    ended = two.moves.step()
     two.send(b"x", to="here")
     two.now += 1
-    assert two.step_move() == ended
+    assert two.moves.step() == ended
     assert two.seen("here") == [b"x"]
 
 
 def test_what_is_sent_after_the_start_stays(two):
     two.send(b"before", to="here")
-    two.start_move("here", "there")
+    two.moves.start("here", "there")
     two.send(b"after", to="here")
     assert step_to_the_end(two).moved == 1
     assert two.seen("here") == [b"after"]
@@ -75,7 +75,7 @@ def test_claimed_messages_stay_and_delayed_ones_go(two):
     two.send(b"claimed", to="here")
     two.claim(queue="here", hold_ms=1_000)
     two.send(Draft(b"delayed", delay_ms=50), b"ready", to="here")
-    two.start_move("here", "there")
+    two.moves.start("here", "there")
     assert step_to_the_end(two, limit=1).moved == 2
     assert two.seen("here") == [b"claimed"]
     assert two.seen("there") == [b"ready", b"delayed"]
@@ -85,9 +85,9 @@ def test_claimed_messages_go_along_when_asked(two):
     two.send(b"claimed", to="here")
     two.claim(queue="here", hold_ms=1_000)
     two.send(b"ready", to="here")
-    assert two.start_move("here", "there", claimed=True).claimed
+    assert two.moves.start("here", "there", claimed=True).claimed
     assert step_to_the_end(two, limit=1).moved == 2
-    assert two.find_move().claimed
+    assert two.moves.find().claimed
     assert two.seen("there") == [b"claimed", b"ready"]
 
 
@@ -95,41 +95,41 @@ def test_twins_count_as_moved(verbs):
     verbs.create("here")
     verbs.create("there", dedup=Dedup.SEND)
     verbs.send(b"x", b"x", b"y", to="here")
-    verbs.start_move("here", "there")
+    verbs.moves.start("here", "there")
     assert step_to_the_end(verbs).moved == 3
     assert verbs.seen("there") == [b"x", b"y"]
 
 
 def test_no_source_is_nothing_to_do(two):
-    two.start_move("nowhere", "there")
-    assert two.step_move().status is MoveStatus.COMPLETE
+    two.moves.start("nowhere", "there")
+    assert two.moves.step().status is MoveStatus.COMPLETE
 
 
 def test_a_source_deleted_meanwhile_is_nothing_more_to_do(two):
     two.send(b"1", b"2", to="here")
-    two.start_move("here", "there")
-    two.step_move(1)
+    two.moves.start("here", "there")
+    two.moves.step(limit=1)
     two.delete("here")
-    assert (two.step_move().status, two.find_move().moved) == (MoveStatus.COMPLETE, 1)
+    assert (two.moves.step().status, two.moves.find().moved) == (MoveStatus.COMPLETE, 1)
 
 
 def test_a_target_deleted_meanwhile_is_an_error_and_the_rest_stays(two):
     two.send(b"1", b"2", b"3", to="here")
-    two.start_move("here", "there")
-    two.step_move(1)
+    two.moves.start("here", "there")
+    two.moves.step(limit=1)
     two.delete("there")
     two.now += 3
-    failed = two.step_move(1)
+    failed = two.moves.step(limit=1)
     assert (failed.status, failed.moved, failed.finished_at) == (MoveStatus.ERROR, 1, two.now)
     assert "'there'" in failed.error
-    assert two.step_move(1) == failed
+    assert two.moves.step(limit=1) == failed
     assert two.seen("here") == [b"2", b"3"]
 
 
 def test_a_target_made_anew_takes_the_rest(two):
     two.send(b"1", b"2", to="here")
-    two.start_move("here", "there")
-    two.step_move(1)
+    two.moves.start("here", "there")
+    two.moves.step(limit=1)
     two.delete("there")
     two.create("there")
     assert step_to_the_end(two).status is MoveStatus.COMPLETE
@@ -137,71 +137,71 @@ def test_a_target_made_anew_takes_the_rest(two):
 
 
 def test_an_unknown_move(verbs):
-    assert verbs.find_move("no") is None
+    assert verbs.moves.find("no") is None
     with pytest.raises(MoveNotFound):
-        verbs.step_move(move_id="no")
+        verbs.moves.step(move_id="no")
 
 
 def test_unfinished_moves_in_the_order_of_their_start(two):
     for source, name in (("here", "z"), ("nowhere", "a"), ("elsewhere", "m")):
-        two.start_move(source, "there", name)
+        two.moves.start(source, "there", name)
         two.now += 1
-    assert two.unfinished_moves() == ["z", "a", "m"]
-    two.step_move(move_id="a")
-    assert two.unfinished_moves() == ["z", "m"]
+    assert two.moves.unfinished() == ["z", "a", "m"]
+    two.moves.step(move_id="a")
+    assert two.moves.unfinished() == ["z", "m"]
 
 
 def test_a_lost_unit_has_neither_moved_nor_counted(two):
     two.send(b"1", b"2", to="here")
-    two.start_move("here", "there")
+    two.moves.start("here", "there")
     with suppress(Lost), two.unit() as unit:
-        assert unit.step_move("m", two.now, 1).moved == 1
+        assert unit.moves.step("m", two.now, 1).moved == 1
         raise Lost
-    assert two.find_move().moved == 0
+    assert two.moves.find().moved == 0
     assert two.seen("here") == [b"1", b"2"]
 
 
 def test_a_lost_unit_has_not_started_one(two):
     with suppress(Lost), two.unit() as unit:
-        unit.start_move("m", "here", "there", two.now)
+        unit.moves.start("m", "here", "there", two.now)
         raise Lost
-    assert two.find_move() is None
-    assert two.unfinished_moves() == []
+    assert two.moves.find() is None
+    assert two.moves.unfinished() == []
 
 
 def test_an_ended_move_is_kept_for_a_day_and_an_unfinished_one_for_ever(two):
-    two.start_move("here", "there", "ended")
-    two.start_move("elsewhere", "there", "open")
-    two.step_move(move_id="ended")
+    two.moves.start("here", "there", "ended")
+    two.moves.start("elsewhere", "there", "open")
+    two.moves.step(move_id="ended")
     two.now += limits.MOVE_KEPT_MS
     two.sweep()
-    assert two.find_move("ended") is not None
+    assert two.moves.find("ended") is not None
     two.now += 1
     assert two.sweep() == 1
-    assert two.find_move("ended") is None
+    assert two.moves.find("ended") is None
     two.now += 10 * limits.MOVE_KEPT_MS
     assert two.sweep() == 0
-    assert two.find_move("open") is not None
+    assert two.moves.find("open") is not None
 
 
 def test_the_target_is_stirred(two):
     two.send(b"x", to="here")
-    two.start_move("here", "there")
-    two.step_move()
+    two.moves.start("here", "there")
+    two.moves.step()
     assert "there" in two.stirred
 
 
 @pytest.mark.parametrize("second", [("here", "other"), ("there", "other"), ("other", "here")])
 def test_a_queue_takes_part_in_one_move_at_a_time(two, second):
-    two.start_move("here", "there", "first")
+    two.moves.start("here", "there", "first")
     with pytest.raises(MoveConflict):
-        two.start_move(*second, "second")
-    assert two.find_move("second") is None
-    two.step_move(move_id="first")
-    two.start_move(*second, "second")
+        two.moves.start(*second, "second")
+    assert two.moves.find("second") is None
+    two.moves.step(move_id="first")
+    two.moves.start(*second, "second")
 
 
 def test_two_moves_may_have_one_target(two):
-    two.start_move("here", "there", "first")
-    two.start_move("other", "there", "second")
-    assert two.unfinished_moves() == ["first", "second"]
+    two.moves.start("here", "there", "first")
+    two.moves.start("other", "there", "second")
+    assert two.moves.unfinished() == ["first", "second"]

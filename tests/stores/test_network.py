@@ -21,7 +21,7 @@ from penstock.broker import LocalBroker
 from penstock.clock import system_clock
 from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
 from penstock.limits import Limits
-from penstock.model import Dedup, Draft, LedgerRow, Receipt, Settings
+from penstock.model import Dedup, Draft, ExportRef, LedgerRow, Receipt, Settings
 from penstock.stores import Store, Unit
 from penstock.stores.sql import mariadb, network, postgresql
 from penstock.stores.sql.mariadb import MariaEngine
@@ -159,11 +159,11 @@ def test_a_name_that_no_database_holds_is_not_found_and_harms_nobody(store: Stor
     with store.unit() as unit:
         unit.send("q", [Draft(b"in the unit")], NOW)
         assert unit.find_queue("a\0b") is None
-        assert unit.find_move("\0") is None
+        assert unit.moves.find("\0") is None
         with pytest.raises(QueueNotFound):
             unit.claim("a\0b", 1, NOW, None)
         with pytest.raises(CallerError):
-            unit.revoke_key("\0", NOW)
+            unit.keys.revoke("\0", NOW)
     with store.unit(write=False) as unit:
         assert peek_all(unit, "q") == [b"in the unit"]
 
@@ -267,7 +267,7 @@ def finish(store: Store, random: Random) -> list[str]:
 
 def read_on(store: Store, after: int, limit: int = 1_000) -> list[LedgerRow]:
     with store.unit(write=False) as unit:
-        return unit.ledger(after, limit)
+        return unit.ledger.rows(after, limit)
 
 
 def test_whoever_reads_the_ledger_misses_no_row_and_sees_none_twice(url: str, store: Store) -> None:
@@ -323,7 +323,7 @@ def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it_and_nobody_
             seen = read_on(reader, 0)
             assert [row.id for row in seen] == [before]
             with quick.unit() as unit:
-                export = unit.claim_export("c", 1, 100, NOW)
+                export = unit.exports.claim(ExportRef("c", 1), 100, NOW)
                 behind.append(process_one(unit))
                 unit.create_queue("new", Settings(), NOW)
             assert export is not None
@@ -343,7 +343,7 @@ def test_a_unit_sees_its_own_rows_of_the_ledger(store: Store) -> None:
     send(store, b"x")
     with store.unit() as unit:
         finished = process_one(unit)
-        assert [row.id for row in unit.ledger(0, 10)] == [finished]
+        assert [row.id for row in unit.ledger.rows(0, 10)] == [finished]
 
 
 def test_whoever_has_written_into_the_ledger_leaves_nothing_behind_for_long(
@@ -384,12 +384,12 @@ def test_all_of_one_answer_is_of_one_moment(url: str, store: Store) -> None:
         with other.unit() as writer:
             process_one(writer)
             claim(writer)
-        tally = unit.tally("q")
+        tally = unit.ledger.tally("q")
         assert (tally.arrived, tally.departed) == (3, 0)
         assert unit.count("q", NOW, 100) == count
         assert len(peek_all(unit, "q")) == 3
     with store.unit(write=False) as unit:
-        assert unit.tally("q").arrived == 4
+        assert unit.ledger.tally("q").arrived == 4
 
 
 def test_a_clock_that_is_set_while_a_unit_is_open_changes_nothing(

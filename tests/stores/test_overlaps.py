@@ -11,13 +11,12 @@ from typing import TypeVar
 
 import pytest
 
-from penstock import limits
 from penstock.errors import ShipmentEnded, TryAgain
-from penstock.model import Draft, Export, Outcome, Settings, Shipment, ShipmentState
+from penstock.limits import Limits
+from penstock.model import Draft, Export, ExportRef, Outcome, Settings, Shipment, ShipmentRef, ShipmentState
 from penstock.stores import Store, Unit, open_store
 from penstock.stores.sql import migrations
 from penstock.stores.sql.session import Session
-from tests.faults.crowd import opened
 from tests.stores.conftest import Verbs, check_conservation
 
 NOW = 1_000_000
@@ -32,9 +31,9 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def servers(url: str) -> Iterator[list[Store]]:
+def servers(url: str, limits: Limits) -> Iterator[list[Store]]:
     with ExitStack() as stack:
-        stores = [stack.enter_context(opened(url)) for _ in range(SERVERS)]
+        stores = [stack.enter_context(closing(open_store(url, limits=limits))) for _ in range(SERVERS)]
         with stores[0].unit() as unit:
             unit.create_queue("q", Settings(), NOW)
         yield stores
@@ -65,7 +64,7 @@ def all_at_once(servers: list[Store], verb: Callable[[Unit], T]) -> list[T]:
 
 
 def claim(unit: Unit) -> Shipment | None:
-    return unit.claim_shipment("q", "c", 1, 20, NOW, 60_000)
+    return unit.shipments.claim(ShipmentRef("q", "c", 1), 20, NOW, 60_000)
 
 
 def ship(servers: list[Store], count: int = 20) -> None:
@@ -76,10 +75,8 @@ def ship(servers: list[Store], count: int = 20) -> None:
     assert shipment.state is ShipmentState.OPEN
 
 
-def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(
-    servers: list[Store], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "CLAIM_ROWS", 4)
+@pytest.mark.parametrize("limits", [Limits(claim_rows=4)])
+def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(servers: list[Store]) -> None:
     send(servers[0], 50)
     while True:
         answers = all_at_once(servers, claim)
@@ -87,7 +84,7 @@ def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(
             break
     assert {answer.messages for answer in answers if answer is not None} == {20}
     with servers[0].unit(write=False) as unit:
-        read = unit.read_shipment("q", "c", 1, 0, 100)
+        read = unit.shipments.read(ShipmentRef("q", "c", 1), 0, 100)
         assert [message.body for message in read] == [b"%d" % number for number in range(20)]
         assert unit.count("q", NOW, 1_000).claimed == 20
 
@@ -95,11 +92,11 @@ def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(
 def test_a_settled_shipment_is_settled_once(servers: list[Store]) -> None:
     ship(servers)
     finished = 0
-    while step := sum(all_at_once(servers, lambda unit: unit.settle_shipment("q", "c", 1, NOW, 3))):
+    while step := sum(all_at_once(servers, lambda unit: unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 3))):
         finished += step
     assert finished == 20
     with servers[0].unit(write=False) as unit:
-        assert [row.outcome for row in unit.ledger(0, 100)] == [Outcome.PROCESSED] * 20
+        assert [row.outcome for row in unit.ledger.rows(0, 100)] == [Outcome.PROCESSED] * 20
 
 
 def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
@@ -109,16 +106,16 @@ def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
     def end(unit: Unit) -> str:
         try:
             if next(turns, True):
-                unit.settle_shipment("q", "c", 1, NOW, 100)
+                unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 100)
                 return "settled"
-            unit.release_shipment("q", "c", 1, NOW, 100)
+            unit.shipments.release(ShipmentRef("q", "c", 1), NOW, 100)
         except ShipmentEnded as ended:
             return ended.how
         return "released"
 
     [how] = set(all_at_once(servers, end))
     with servers[0].unit(write=False) as unit:
-        shipment = unit.find_shipment("q", "c", 1)
+        shipment = unit.shipments.find(ShipmentRef("q", "c", 1))
         assert shipment is not None
         assert shipment.state.value == how
         assert unit.count("q", NOW, 100).ready == (0 if how == "settled" else 20)
@@ -130,14 +127,14 @@ def test_a_purge_and_a_settlement_share_the_messages(servers: list[Store]) -> No
 
     def end(unit: Unit) -> int:
         if next(turns, False):
-            return unit.purge("q", NOW, 10, unit.last_seq())
-        return unit.settle_shipment("q", "c", 1, NOW, 100)
+            return unit.messages.purge("q", NOW, 10, unit.messages.last_seq())
+        return unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 100)
 
     while sum(all_at_once(servers[:2], end)):
         pass
     with servers[0].unit(write=False) as unit:
         assert unit.count("q", NOW, 100).total == 0
-        assert len({row.id for row in unit.ledger(0, 100)}) == len(unit.ledger(0, 100)) == 20
+        assert len({row.id for row in unit.ledger.rows(0, 100)}) == len(unit.ledger.rows(0, 100)) == 20
 
 
 def test_a_shipment_is_lost_once(servers: list[Store]) -> None:
@@ -152,8 +149,8 @@ def test_a_shipment_is_lost_once(servers: list[Store]) -> None:
 def test_an_export_is_the_same_for_all(servers: list[Store]) -> None:
     ship(servers)
     with servers[0].unit() as unit:
-        unit.settle_shipment("q", "c", 1, NOW, 100)
-    first, *others = all_at_once(servers, lambda unit: unit.claim_export("c", 1, 15, NOW))
+        unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 100)
+    first, *others = all_at_once(servers, lambda unit: unit.exports.claim(ExportRef("c", 1), 15, NOW))
     assert first is not None
     assert first.rows == 15
     assert others == [first] * (SERVERS - 1)
@@ -162,7 +159,7 @@ def test_an_export_is_the_same_for_all(servers: list[Store]) -> None:
 def test_a_send_with_a_key_is_stored_once(servers: list[Store]) -> None:
     for key in range(5):
         answers = all_at_once(
-            servers, lambda unit, key=key: unit.send_once("q", f"{key}", b"d", [Draft(b"a"), Draft(b"b")], NOW)
+            servers, lambda unit, key=key: unit.messages.send_once("q", f"{key}", b"d", [Draft(b"a"), Draft(b"b")], NOW)
         )
         assert sorted(answer.repeated for answer in answers) == [False] + [True] * (SERVERS - 1)
         assert {(answer.count, answer.stored) for answer in answers} == {(2, 2)}
@@ -176,10 +173,10 @@ def test_no_export_passes_over_rows_of_a_unit_that_is_still_open(servers: list[S
 
     def export() -> Export | None:
         with servers[1].unit() as unit:
-            return unit.claim_export("x", 1, 100, NOW)
+            return unit.exports.claim(ExportRef("x", 1), 100, NOW)
 
     with servers[0].unit() as unit:
-        unit.settle_shipment("q", "c", 1, NOW, 7)
+        unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 7)
         assert export() is None
     made = export()
     assert made is not None
@@ -215,6 +212,6 @@ def test_a_store_of_the_first_schema_gets_the_tables_of_the_others(
         assert verbs.names() == ["q"]
         verbs.ship()
         assert verbs.shipped() == [b"old"]
-        assert verbs.settle_shipment() == 1
+        assert verbs.shipments.settle() == 1
         assert verbs.claim_export() is not None
         assert not verbs.send_once("k", b"new").repeated

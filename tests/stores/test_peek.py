@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import Draft, PeekAfter
 
 
@@ -54,8 +54,8 @@ def test_a_place_whose_message_is_gone_is_still_a_place(verbs):
     ]
 
 
-def test_bodies_that_come_to_the_limit_of_bytes_end_a_peek(verbs, monkeypatch):
-    monkeypatch.setattr(limits, "CLAIM_BYTES", 100)
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=100)])
+def test_bodies_that_come_to_the_limit_of_bytes_end_a_peek(verbs):
     verbs.create()
     verbs.send(*([b"x" * 40] * 4))
     assert len(verbs.peek()) == 3

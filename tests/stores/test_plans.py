@@ -95,5 +95,5 @@ def test_a_filtered_page_does_not_read_the_ledger_from_its_start(verbs, scans, w
     verbs.create()
     verbs.send(*(b"%d" % number for number in range(20)))
     verbs.ack(*verbs.claim())
-    tables = [step for step in scans(lambda unit: unit.ledger(0, 10, wanted)) if step != "SCAN part"]
+    tables = [step for step in scans(lambda unit: unit.ledger.rows(0, 10, wanted)) if step != "SCAN part"]
     assert tables == []

@@ -86,7 +86,7 @@ def run_claimer(path: Path) -> list[tuple[int, int, int, int, bool]]:
                 messages = unit.claim("q", 7, system_clock(), HOLD_MS).messages
             if not messages:
                 with store.unit(write=False) as unit:
-                    if unit.tally("q").departed == SENDERS * EACH:
+                    if unit.ledger.tally("q").departed == SENDERS * EACH:
                         break
                 time.sleep(NAP_S)
                 continue
@@ -96,7 +96,7 @@ def run_claimer(path: Path) -> list[tuple[int, int, int, int, bool]]:
             back = [Receipt(message.id, message.claim) for message in messages if message.id in again]
             with store.unit() as unit:
                 assert all(unit.ack(done, system_clock()))
-                assert all(unit.release(back, system_clock()))
+                assert all(unit.messages.release(back, system_clock()))
             for message in messages:
                 sender, number = map(int, message.body.split())
                 deliveries.append((sender, number, message.seq, message.claim, message.id in again))
@@ -146,17 +146,17 @@ def test_twins_sent_by_different_processes_are_stored_once(race):
         assert len({twin.id for twin in twins}) == 1
         assert [twin.stored for twin in twins].count(True) == 1
     with closing(open_store(f"sqlite:///{path}")) as store, store.unit(write=False) as unit:
-        assert [message.body for message in unit.peek("once", 1_000)] == [b"%d" % key for key in range(KEYS)]
+        assert [message.body for message in unit.messages.peek("once", 1_000)] == [b"%d" % key for key in range(KEYS)]
 
 
 def test_nothing_was_lost_and_nothing_counted_twice(race):
     path, _, _ = race
     with closing(open_store(f"sqlite:///{path}")) as store, store.unit(write=False) as unit:
-        tally = unit.tally("q")
+        tally = unit.ledger.tally("q")
         assert (tally.arrived, tally.departed) == (SENDERS * EACH, SENDERS * EACH)
-        rows = unit.ledger(0, 10_000)
+        rows = unit.ledger.rows(0, 10_000)
         assert len({row.id for row in rows}) == len(rows) == SENDERS * EACH
-        assert unit.last_seq() == SENDERS * EACH + KEYS
+        assert unit.messages.last_seq() == SENDERS * EACH + KEYS
 
 
 def hold_a_unit(path: Path, held: Barrier) -> None:
@@ -181,6 +181,6 @@ def test_a_process_that_is_killed_inside_a_unit_leaves_nothing_of_it_and_holds_n
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         with store.unit() as unit:
-            assert [(message.body, message.receives) for message in unit.peek("q", 10)] == [(b"kept", 0)]
+            assert [(message.body, message.receives) for message in unit.messages.peek("q", 10)] == [(b"kept", 0)]
             unit.send("q", [Draft(b"after")], 1)
         assert not store.changed_elsewhere()

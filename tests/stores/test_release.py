@@ -168,7 +168,7 @@ def test_the_end_of_all_claims_is_not_the_end_of_a_delay(verbs):
     assert verbs.bodies() == [b"2"]
 
 
-@pytest.mark.needs("move")
+@pytest.mark.needs("moves")
 def test_a_message_released_with_a_delay_moves_and_stays_delayed(verbs):
     verbs.create()
     verbs.create("other")

@@ -10,6 +10,8 @@ from penstock.model import Dedup, Draft, SentOnce
 from penstock.stores import Store
 from tests.stores.conftest import Verbs
 
+pytestmark = pytest.mark.needs("messages")
+
 
 def test_stores_and_says_how_many(verbs: Verbs) -> None:
     verbs.create()
@@ -38,7 +40,7 @@ def test_again_after_the_messages_have_left(verbs: Verbs) -> None:
 def test_in_one_unit(verbs: Verbs, store: Store) -> None:
     verbs.create()
     with store.unit() as unit:
-        results = [unit.send_once("q", "k", b"d", [Draft(b"a")], verbs.now).repeated for _ in range(2)]
+        results = [unit.messages.send_once("q", "k", b"d", [Draft(b"a")], verbs.now).repeated for _ in range(2)]
     assert results == [False, True]
     assert verbs.seen() == [b"a"]
 
@@ -87,7 +89,7 @@ def test_keeps_all_of_a_draft(verbs: Verbs, store: Store) -> None:
     verbs.create()
     draft = Draft(b"x", "text/plain", {"k": "v"}, delay_ms=500)
     with store.unit() as unit:
-        unit.send_once("q", "k", b"d", [draft], verbs.now)
+        unit.messages.send_once("q", "k", b"d", [draft], verbs.now)
     [message] = verbs.peek()
     assert (message.content_type, message.attributes, message.ready_at) == ("text/plain", {"k": "v"}, verbs.now + 500)
 
@@ -124,7 +126,7 @@ def test_a_lost_unit_is_not_remembered(verbs: Verbs, store: Store) -> None:
 
     def lose() -> None:
         with store.unit() as unit:
-            unit.send_once("q", "k", b"d", [Draft(b"a")], verbs.now)
+            unit.messages.send_once("q", "k", b"d", [Draft(b"a")], verbs.now)
             raise KeyError
 
     with pytest.raises(KeyError):

@@ -6,57 +6,60 @@ import pytest
 
 from penstock import limits
 from penstock.errors import ShipmentConflict, ShipmentEnded
+from penstock.limits import Limits
 from penstock.model import Dedup, LedgerMode, Outcome, Receipt, Redrive, ShipmentState
 from tests.stores.conftest import Verbs
+
+pytestmark = pytest.mark.needs("shipments")
 
 
 class TestSettling:
     def test_finishes_all_of_them_in_steps(self, three: Verbs) -> None:
         three.ship()
         three.now += 7
-        assert [three.settle_shipment(limit=2) for _ in range(4)] == [2, 1, 0, 0]
+        assert [three.shipments.settle(limit=2) for _ in range(4)] == [2, 1, 0, 0]
         assert three.outcomes() == [Outcome.PROCESSED] * 3
-        assert [row.receives for row in three.ledger()] == [1] * 3
-        assert {row.finished_at for row in three.ledger()} == {three.now}
+        assert [row.receives for row in three.rows()] == [1] * 3
+        assert {row.finished_at for row in three.rows()} == {three.now}
         assert three.tally().departed == 3
         assert three.count().total == 0
-        shipment = three.find_shipment()
+        shipment = three.shipments.find()
         assert shipment is not None
         assert (shipment.state, shipment.ended_at, shipment.messages) == (ShipmentState.SETTLED, three.now, 3)
 
     def test_is_decided_by_the_first_step(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment(limit=1)
+        three.shipments.settle(limit=1)
         with pytest.raises(ShipmentEnded):
-            three.release_shipment()
+            three.shipments.release()
         with pytest.raises(ShipmentEnded):
-            three.beat_shipment()
+            three.shipments.beat()
         three.now += 1
         while three.sweep(limit=1):
             pass
         assert three.outcomes() == [Outcome.PROCESSED] * 3
-        assert three.settle_shipment() == 0
+        assert three.shipments.settle() == 0
 
     def test_passes_over_what_was_purged(self, three: Verbs) -> None:
         three.ship()
         three.purge(limit=2)
-        assert [three.settle_shipment(limit=1) for _ in range(2)] == [1, 0]
+        assert [three.shipments.settle(limit=1) for _ in range(2)] == [1, 0]
         assert three.outcomes() == [Outcome.PURGED, Outcome.PURGED, Outcome.PROCESSED]
 
     def test_keeps_no_ledger_where_there_is_none(self, verbs: Verbs) -> None:
         verbs.create(ledger=LedgerMode.OFF)
         verbs.send(b"a", b"b")
         verbs.ship()
-        assert verbs.settle_shipment() == 2
-        assert verbs.ledger() == []
+        assert verbs.shipments.settle() == 2
+        assert verbs.rows() == []
         assert verbs.tally().departed == 2
 
     def test_keeps_bodies_in_the_ledger_where_it_should(self, verbs: Verbs) -> None:
         verbs.create(ledger=LedgerMode.BODIES)
         verbs.send(b"a", b"b")
         verbs.ship()
-        verbs.settle_shipment()
-        assert [row.body for row in verbs.ledger()] == [b"a", b"b"]
+        verbs.shipments.settle()
+        assert [row.body for row in verbs.rows()] == [b"a", b"b"]
 
     def test_many_in_many_runs(self, verbs: Verbs) -> None:
         verbs.create()
@@ -65,35 +68,35 @@ class TestSettling:
             verbs.send(b"%d" % number)
             verbs.send(b"gap", to="other")
         verbs.ship()
-        assert [verbs.settle_shipment(limit=25) for _ in range(3)] == [25, 15, 0]
+        assert [verbs.shipments.settle(limit=25) for _ in range(3)] == [25, 15, 0]
         assert (verbs.count().total, verbs.count("other").total) == (0, 40)
         assert verbs.outcomes("other") == []
 
     def test_one_that_ended_otherwise(self, three: Verbs) -> None:
         three.ship()
-        three.release_shipment()
+        three.shipments.release()
         with pytest.raises(ShipmentEnded) as refusal:
-            three.settle_shipment()
+            three.shipments.settle()
         assert refusal.value.how == "released"
 
 
 class TestKeeping:
     def test_leaves_a_settled_one_readable(self, three: Verbs) -> None:
         three.ship(limit=2)
-        assert [three.settle_shipment(limit=1, keep=True) for _ in range(3)] == [1, 1, 0]
+        assert [three.shipments.settle(limit=1, keep=True) for _ in range(3)] == [1, 1, 0]
         assert three.shipped() == [b"a", b"bb"]
         assert three.outcomes() == [Outcome.PROCESSED] * 2
         assert three.tally().departed == 2
 
     def test_can_be_read_in_the_middle(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment(limit=2, keep=True)
+        three.shipments.settle(limit=2, keep=True)
         assert three.shipped() == [b"a", b"bb", b"ccc"]
 
     def test_shows_them_to_nobody_else(self, three: Verbs) -> None:
         three.ship()
-        kept = three.read_shipment()
-        three.settle_shipment(keep=True)
+        kept = three.shipments.read()
+        three.shipments.settle(keep=True)
         assert (three.count().total, three.seen(), three.bodies(), three.purge()) == (0, [], [], 0)
         bare = [Receipt(message.id) for message in kept]
         assert three.ack(*kept, *bare) == [False] * 6
@@ -111,30 +114,30 @@ class TestKeeping:
         verbs.send(b"a")
         verbs.ship()
         assert [sent.stored for sent in verbs.send(b"a")] == [False]
-        verbs.settle_shipment(keep=True)
+        verbs.shipments.settle(keep=True)
         assert [sent.stored for sent in verbs.send(b"a")] == [True]
 
     def test_ends_when_the_next_one_is_settled(self, three: Verbs) -> None:
         three.ship(1, limit=2)
-        three.settle_shipment(1, keep=True)
+        three.shipments.settle(1, keep=True)
         three.ship(2)
         assert three.shipped(1) == [b"a", b"bb"]
-        three.settle_shipment(2, keep=True)
+        three.shipments.settle(2, keep=True)
         with pytest.raises(ShipmentEnded) as refusal:
-            three.read_shipment(1)
+            three.shipments.read(1)
         assert refusal.value.how == "settled"
         assert three.shipped(2) == [b"ccc"]
 
     def test_survives_one_that_is_released(self, three: Verbs) -> None:
         three.ship(1, limit=2)
-        three.settle_shipment(1, keep=True)
+        three.shipments.settle(1, keep=True)
         three.ship(2)
-        three.release_shipment(2)
+        three.shipments.release(2)
         assert three.shipped(1) == [b"a", b"bb"]
 
     def test_ends_after_its_time(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment(keep=True)
+        three.shipments.settle(keep=True)
         three.now += limits.SHIPMENT_KEPT_MS
         three.sweep()
         assert three.shipped() == [b"a", b"bb", b"ccc"]
@@ -142,19 +145,19 @@ class TestKeeping:
         assert three.sweep() == 3
         assert three.sweep() == 0
         with pytest.raises(ShipmentEnded) as refusal:
-            three.read_shipment()
+            three.shipments.read()
         assert refusal.value.how == "settled"
 
     def test_is_decided_by_the_first_call(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment(limit=1)
-        three.settle_shipment(limit=1, keep=True)
+        three.shipments.settle(limit=1)
+        three.shipments.settle(limit=1, keep=True)
         with pytest.raises(ShipmentEnded):
-            three.read_shipment()
+            three.shipments.read()
 
     def test_is_finished_by_a_sweep_as_it_was_begun(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment(limit=1, keep=True)
+        three.shipments.settle(limit=1, keep=True)
         three.now += 1
         while three.sweep():
             pass
@@ -163,7 +166,7 @@ class TestKeeping:
 
     def test_goes_with_its_queue(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment(keep=True)
+        three.shipments.settle(keep=True)
         three.delete()
         three.now += limits.SHIPMENT_REMEMBERED_MS + 1
         while three.sweep():
@@ -174,21 +177,21 @@ class TestKeeping:
 class TestReleasing:
     def test_makes_them_ready_again_in_steps(self, three: Verbs) -> None:
         three.ship()
-        assert [three.release_shipment(limit=2) for _ in range(3)] == [2, 1, 0]
+        assert [three.shipments.release(limit=2) for _ in range(3)] == [2, 1, 0]
         assert three.stirred == set()
         claimed = three.claim()
         assert [(message.body, message.receives) for message in claimed] == [(b"a", 2), (b"bb", 2), (b"ccc", 2)]
 
     def test_wakes_those_who_wait(self, three: Verbs) -> None:
         three.ship()
-        three.release_shipment()
+        three.shipments.release()
         assert three.stirred == {"q"}
 
     def test_is_decided_by_the_first_step(self, three: Verbs) -> None:
         three.ship()
-        three.release_shipment(limit=1)
+        three.shipments.release(limit=1)
         with pytest.raises(ShipmentEnded):
-            three.settle_shipment()
+            three.shipments.settle()
         assert three.bodies() == [b"a"]
         three.now += 1
         three.sweep()
@@ -197,16 +200,16 @@ class TestReleasing:
 
     def test_leaves_alone_what_others_have_claimed_since(self, three: Verbs) -> None:
         three.ship()
-        three.release_shipment(limit=2)
+        three.shipments.release(limit=2)
         three.ship(1, consumer="other")
-        three.release_shipment()
+        three.shipments.release()
         assert three.shipped(consumer="other") == [b"a", b"bb"]
 
     def test_a_settled_one(self, three: Verbs) -> None:
         three.ship()
-        three.settle_shipment()
+        three.shipments.settle()
         with pytest.raises(ShipmentEnded) as refusal:
-            three.release_shipment()
+            three.shipments.release()
         assert refusal.value.how == "settled"
 
     def test_spent_deliveries_count(self, verbs: Verbs) -> None:
@@ -214,8 +217,8 @@ class TestReleasing:
         verbs.create(redrive=Redrive(1, "dead"))
         verbs.send(b"bad")
         verbs.ship(1)
-        verbs.release_shipment(1)
-        assert verbs.claim_shipment(2) is None
+        verbs.shipments.release(1)
+        assert verbs.shipments.claim(2) is None
         assert verbs.seen("dead") == [b"bad"]
 
 
@@ -224,7 +227,7 @@ class TestHeartbeats:
         three.ship()
         three.now += 60_000
         three.sweep()
-        assert three.beat_shipment(hold_ms=10).until == three.now + 10
+        assert three.shipments.beat(hold_ms=10).until == three.now + 10
         three.now += 10
         three.sweep()
         assert three.shipped() == [b"a", b"bb", b"ccc"]
@@ -232,7 +235,7 @@ class TestHeartbeats:
     def test_come_in_time_until_a_sweep_has_noticed(self, three: Verbs) -> None:
         three.ship()
         three.now += 100_000
-        three.beat_shipment()
+        three.shipments.beat()
         three.sweep()
         assert three.shipped() == [b"a", b"bb", b"ccc"]
 
@@ -244,21 +247,21 @@ class TestHeartbeats:
         assert three.bodies() == [b"a", b"bb"]
         three.sweep(limit=2)
         assert three.bodies() == [b"ccc"]
-        shipment = three.find_shipment()
+        shipment = three.shipments.find()
         assert shipment is not None
         assert (shipment.state, shipment.ended_at) == (ShipmentState.LOST, three.now)
-        for act in (three.read_shipment, three.settle_shipment, three.beat_shipment, three.claim_shipment):
+        for act in (three.shipments.read, three.shipments.settle, three.shipments.beat, three.shipments.claim):
             with pytest.raises(ShipmentEnded) as refusal:
                 act()
             assert refusal.value.how == "lost"
-        assert three.release_shipment() == 0
+        assert three.shipments.release() == 0
 
-    def test_one_that_is_gathering_is_lost_too(self, three: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "CLAIM_ROWS", 2)
-        three.claim_shipment()
+    @pytest.mark.parametrize("limits", [Limits(claim_rows=2)])
+    def test_one_that_is_gathering_is_lost_too(self, three: Verbs) -> None:
+        three.shipments.claim()
         three.now += 60_001
         three.sweep()
-        shipment = three.find_shipment()
+        shipment = three.shipments.find()
         assert shipment is not None
         assert shipment.state is ShipmentState.LOST
         assert three.bodies() == [b"a", b"bb", b"ccc"]
@@ -268,16 +271,16 @@ class TestForgetting:
     def test_the_latest_of_a_consumer_stays(self, three: Verbs) -> None:
         for number in (1, 2):
             three.ship(number, limit=1)
-            three.settle_shipment(number)
+            three.shipments.settle(number)
         three.now += limits.SHIPMENT_REMEMBERED_MS
         three.sweep()
-        assert len(three.list_shipments()) == 2
+        assert len(three.shipments.list()) == 2
         three.now += 1
         assert three.sweep() == 1
         assert three.sweep() == 0
-        assert [shipment.number for shipment in three.list_shipments()] == [2]
-        assert three.find_shipment(1) is None
+        assert [shipment.number for shipment in three.shipments.list()] == [2]
+        assert three.shipments.find(1) is None
         with pytest.raises(ShipmentConflict) as refusal:
-            three.claim_shipment(1)
+            three.shipments.claim(1)
         assert refusal.value.expected == 3
         assert three.ship(3).messages == 1

@@ -6,9 +6,12 @@ import pytest
 
 from penstock import limits
 from penstock.errors import QueueNotFound, ShipmentConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import Dedup, Draft, Outcome, PeekAfter, Receipt, Redrive, ShipmentState
+from penstock.limits import Limits
+from penstock.model import Dedup, Draft, Outcome, PeekAfter, Receipt, Redrive, ShipmentRef, ShipmentState
 from penstock.stores import Store
 from tests.stores.conftest import Verbs
+
+pytestmark = pytest.mark.needs("shipments")
 
 GATHERING, OPEN = ShipmentState.GATHERING, ShipmentState.OPEN
 
@@ -27,45 +30,45 @@ class TestClaiming:
         claims = {message.body: message.claim for message in three.peek()}
         three.now += 5
         three.ship()
-        read = three.read_shipment()
+        read = three.shipments.read()
         assert [(message.body, message.receives) for message in read] == [(b"a", 2), (b"bb", 1), (b"ccc", 1)]
         assert all(message.claim == claims[message.body] + 1 for message in read)
         assert three.count().claimed == 3
-        three.settle_shipment()
-        first, *others = three.ledger()
+        three.shipments.settle()
+        first, *others = three.rows()
         assert (first.first_claimed_at, first.last_claimed_at) == (three.now - 5, three.now)
         assert {row.first_claimed_at for row in others} == {three.now}
 
     def test_again_gives_the_same_messages(self, three: Verbs) -> None:
         first = three.ship(limit=2)
-        assert three.claim_shipment(limit=100) == first
+        assert three.shipments.claim(limit=100) == first
         assert three.shipped() == [b"a", b"bb"]
         assert three.count().ready == 1
 
     def test_again_is_a_sign_of_life(self, three: Verbs) -> None:
         three.ship()
         three.now += 50_000
-        again = three.claim_shipment()
+        again = three.shipments.claim()
         assert again is not None
         assert again.until == three.now + 60_000
-        shorter = three.claim_shipment(hold_ms=1_000)
+        shorter = three.shipments.claim(hold_ms=1_000)
         assert shorter is not None
         assert shorter.until == three.now + 60_000
 
     def test_nothing_ready_makes_nothing(self, verbs: Verbs) -> None:
         verbs.create()
-        assert verbs.claim_shipment() is None
-        assert verbs.find_shipment() is None
-        assert verbs.list_shipments() == []
+        assert verbs.shipments.claim() is None
+        assert verbs.shipments.find() is None
+        assert verbs.shipments.list() == []
 
-    def test_goes_on_over_several_units(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "CLAIM_ROWS", 4)
+    @pytest.mark.parametrize("limits", [Limits(claim_rows=4)])
+    def test_goes_on_over_several_units(self, verbs: Verbs) -> None:
         verbs.create()
         bodies = [b"%d" % number for number in range(10)]
         verbs.send(*bodies)
         sizes = []
         while True:
-            shipment = verbs.claim_shipment(limit=9)
+            shipment = verbs.shipments.claim(limit=9)
             assert shipment is not None
             sizes.append((shipment.state, shipment.messages, shipment.bytes))
             if shipment.state is OPEN:
@@ -73,36 +76,32 @@ class TestClaiming:
         assert sizes == [(GATHERING, 4, 4), (GATHERING, 8, 8), (OPEN, 9, 9)]
         assert verbs.shipped() == bodies[:9]
 
-    def test_that_has_not_come_to_its_end_cannot_be_read_or_settled(
-        self, three: Verbs, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(limits, "CLAIM_ROWS", 2)
-        shipment = three.claim_shipment()
+    @pytest.mark.parametrize("limits", [Limits(claim_rows=2)])
+    def test_that_has_not_come_to_its_end_cannot_be_read_or_settled(self, three: Verbs) -> None:
+        shipment = three.shipments.claim()
         assert shipment is not None
         assert shipment.state is GATHERING
         with pytest.raises(ShipmentConflict):
-            three.read_shipment()
+            three.shipments.read()
         with pytest.raises(ShipmentConflict):
-            three.settle_shipment()
-        assert three.beat_shipment(hold_ms=7).until == three.now + 7
-        assert three.release_shipment() == 2
+            three.shipments.settle()
+        assert three.shipments.beat(hold_ms=7).until == three.now + 7
+        assert three.shipments.release() == 2
         assert three.bodies() == [b"a", b"bb", b"ccc"]
 
-    def test_ends_where_the_queue_ends(self, three: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "CLAIM_ROWS", 3)
-        shipment = three.claim_shipment()
+    @pytest.mark.parametrize("limits", [Limits(claim_rows=3)])
+    def test_ends_where_the_queue_ends(self, three: Verbs) -> None:
+        shipment = three.shipments.claim()
         assert shipment is not None
         assert shipment.state is GATHERING
-        shipment = three.claim_shipment()
+        shipment = three.shipments.claim()
         assert shipment is not None
         assert (shipment.state, shipment.messages) == (OPEN, 3)
 
-    def test_keeps_the_order_when_an_older_message_comes_later(
-        self, three: Verbs, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    @pytest.mark.parametrize("limits", [Limits(claim_rows=1)])
+    def test_keeps_the_order_when_an_older_message_comes_later(self, three: Verbs) -> None:
         [oldest] = three.claim(1)
-        monkeypatch.setattr(limits, "CLAIM_ROWS", 1)
-        three.claim_shipment()
+        three.shipments.claim()
         three.release(oldest)
         three.ship()
         assert three.shipped() == [b"a", b"bb", b"ccc"]
@@ -122,13 +121,11 @@ class TestClaiming:
         verbs.create(retention_ms=1_000)
         verbs.send(b"1", b"2")
         verbs.now += 1_000
-        assert verbs.claim_shipment() is None
+        assert verbs.shipments.claim() is None
         assert verbs.outcomes() == [Outcome.EXPIRED] * 2
 
-    def test_passes_over_a_great_many_expired_messages(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "CLAIM_ROUNDS", 1)
-        monkeypatch.setattr(limits, "STEP_ROWS", 2)
-        monkeypatch.setattr(limits, "CLAIM_ROWS", 2)
+    @pytest.mark.parametrize("limits", [Limits(claim_rounds=1, step_rows=2, claim_rows=2)])
+    def test_passes_over_a_great_many_expired_messages(self, verbs: Verbs) -> None:
         verbs.create(retention_ms=1_000)
         verbs.send(*[b"old"] * 20)
         verbs.now += 1_000
@@ -168,52 +165,52 @@ class TestClaiming:
     def test_in_a_queue_that_is_not_there(self, verbs: Verbs) -> None:
         verbs.create()
         for act in (
-            lambda: verbs.claim_shipment(queue="no"),
-            lambda: verbs.find_shipment(queue="no"),
-            lambda: verbs.list_shipments(queue="no"),
-            lambda: verbs.read_shipment(queue="no"),
-            lambda: verbs.settle_shipment(queue="no"),
-            lambda: verbs.release_shipment(queue="no"),
-            lambda: verbs.beat_shipment(queue="no"),
+            lambda: verbs.shipments.claim(queue="no"),
+            lambda: verbs.shipments.find(queue="no"),
+            lambda: verbs.shipments.list(queue="no"),
+            lambda: verbs.shipments.read(queue="no"),
+            lambda: verbs.shipments.settle(queue="no"),
+            lambda: verbs.shipments.release(queue="no"),
+            lambda: verbs.shipments.beat(queue="no"),
         ):
             with pytest.raises(QueueNotFound):
                 act()
 
 
 def _claimed(verbs: Verbs) -> object:
-    shipment = verbs.claim_shipment()
+    shipment = verbs.shipments.claim()
     while shipment is not None and shipment.state is GATHERING:
-        shipment = verbs.claim_shipment()
+        shipment = verbs.shipments.claim()
     return shipment
 
 
 class TestNumbers:
     def test_begin_with_one(self, three: Verbs) -> None:
         with pytest.raises(ShipmentConflict) as refusal:
-            three.claim_shipment(2)
+            three.shipments.claim(2)
         assert refusal.value.expected == 1
         assert three.count().ready == 3
 
     def test_go_on_after_the_last_has_ended(self, three: Verbs) -> None:
         three.ship(1, limit=1)
         with pytest.raises(ShipmentConflict) as refusal:
-            three.claim_shipment(2)
+            three.shipments.claim(2)
         assert refusal.value.expected == 1
-        three.settle_shipment(1)
+        three.shipments.settle(1)
         with pytest.raises(ShipmentConflict) as refusal:
-            three.claim_shipment(3)
+            three.shipments.claim(3)
         assert refusal.value.expected == 2
         three.ship(2)
         assert three.shipped(2) == [b"bb", b"ccc"]
 
     def test_that_have_ended_say_how(self, three: Verbs) -> None:
         three.ship(1, limit=1)
-        three.settle_shipment(1)
+        three.shipments.settle(1)
         three.ship(2, limit=1)
-        three.release_shipment(2)
+        three.shipments.release(2)
         for number, how in ((1, "settled"), (2, "released")):
             with pytest.raises(ShipmentEnded) as refusal:
-                three.claim_shipment(number)
+                three.shipments.claim(number)
             assert refusal.value.how == how
         assert three.count().ready == 2
 
@@ -221,7 +218,7 @@ class TestNumbers:
         three.ship(1, limit=1, consumer="x")
         three.ship(1, limit=1, consumer="y")
         assert (three.shipped(consumer="x"), three.shipped(consumer="y")) == ([b"a"], [b"bb"])
-        three.settle_shipment(consumer="x")
+        three.shipments.settle(consumer="x")
         assert three.shipped(consumer="y") == [b"bb"]
 
     def test_are_each_queues_own(self, three: Verbs) -> None:
@@ -229,7 +226,7 @@ class TestNumbers:
         three.send(b"p", to="p")
         three.ship(1)
         three.ship(1, queue="p")
-        assert [message.body for message in three.read_shipment(queue="p")] == [b"p"]
+        assert [message.body for message in three.shipments.read(queue="p")] == [b"p"]
         assert three.shipped() == [b"a", b"bb", b"ccc"]
 
     def test_a_deleted_queues_are_gone_with_it(self, three: Verbs) -> None:
@@ -237,33 +234,33 @@ class TestNumbers:
         three.delete()
         three.create()
         three.send(b"new")
-        assert three.list_shipments() == []
+        assert three.shipments.list() == []
         three.ship(1)
         assert three.shipped() == [b"new"]
         three.now += limits.SHIPMENT_REMEMBERED_MS + 100_000
         while three.sweep():
             pass
-        assert three.find_shipment() is not None
+        assert three.shipments.find() is not None
 
 
 class TestLooking:
     def test_finds_and_lists(self, three: Verbs) -> None:
         first = three.ship(1, limit=1, consumer="b")
-        three.settle_shipment(consumer="b")
+        three.shipments.settle(consumer="b")
         second = three.ship(2, limit=1, consumer="b")
         other = three.ship(1, limit=1, consumer="a")
-        settled = three.find_shipment(1, "b")
+        settled = three.shipments.find(1, consumer="b")
         assert settled is not None
         assert (settled.state, settled.ended_at, settled.messages) == (ShipmentState.SETTLED, three.now, first.messages)
-        assert three.list_shipments() == [other, settled, second]
-        assert three.list_shipments("b") == [settled, second]
-        assert three.list_shipments("b", after=1) == [second]
-        assert three.list_shipments(limit=1) == [other]
-        assert three.list_shipments("nobody") == []
-        assert three.find_shipment(3, "b") is None
+        assert three.shipments.list() == [other, settled, second]
+        assert three.shipments.list("b") == [settled, second]
+        assert three.shipments.list("b", after=1) == [second]
+        assert three.shipments.list(limit=1) == [other]
+        assert three.shipments.list("nobody") == []
+        assert three.shipments.find(3, consumer="b") is None
 
     def test_a_number_that_never_was(self, three: Verbs) -> None:
-        for act in (three.read_shipment, three.settle_shipment, three.release_shipment, three.beat_shipment):
+        for act in (three.shipments.read, three.shipments.settle, three.shipments.release, three.shipments.beat):
             with pytest.raises(ShipmentNotFound):
                 act()
 
@@ -279,27 +276,27 @@ class TestReading:
         verbs.ship()
         assert verbs.shipped() == verbs.shipped() == [b"%d" % number for number in range(30)]
         for start in range(31):
-            read = verbs.read_shipment(start=start, limit=4)
+            read = verbs.shipments.read(start=start, limit=4)
             assert [message.body for message in read] == [b"%d" % n for n in range(start, min(start + 4, 30))]
-        assert verbs.read_shipment(start=1_000) == []
+        assert verbs.shipments.read(start=1_000) == []
 
     def test_gives_whole_messages(self, verbs: Verbs) -> None:
         verbs.create()
         [sent] = verbs.send(Draft(b"x", "text/plain", {"k": "v"}))
         verbs.ship()
-        [message] = verbs.read_shipment()
+        [message] = verbs.shipments.read()
         assert (message.id, message.queue, message.body, message.content_type) == (sent.id, "q", b"x", "text/plain")
         assert (message.attributes, message.sent_at, message.receives) == ({"k": "v"}, verbs.now, 1)
         assert message.ready_at == limits.SHIPPED
 
-    def test_stops_early_for_large_bodies(self, verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(limits, "CLAIM_BYTES", 10)
+    @pytest.mark.parametrize("limits", [Limits(claim_bytes=10)])
+    def test_stops_early_for_large_bodies(self, verbs: Verbs) -> None:
         verbs.create()
         verbs.send(b"x" * 6, b"y" * 4, b"z", b"w" * 100, b"v")
         assert verbs.ship().messages == 5
         pages = []
         start = 0
-        while page := verbs.read_shipment(start=start):
+        while page := verbs.shipments.read(start=start):
             pages.append([len(message.body) for message in page])
             start += len(page)
         assert pages == [[6, 4], [1, 100], [1]]
@@ -308,18 +305,18 @@ class TestReading:
         three.ship()
         three.purge(limit=2)
         with pytest.raises(ShipmentEnded) as refusal:
-            three.read_shipment()
+            three.shipments.read()
         assert refusal.value.how == "purged"
         with pytest.raises(ShipmentEnded):
-            three.read_shipment(start=1, limit=1)
-        assert [message.body for message in three.read_shipment(start=2)] == [b"ccc"]
+            three.shipments.read(start=1, limit=1)
+        assert [message.body for message in three.shipments.read(start=2)] == [b"ccc"]
 
     @pytest.mark.parametrize("how", ["settled", "released"])
     def test_does_not_work_any_more_after_the_end(self, three: Verbs, how: str) -> None:
         three.ship()
-        three.settle_shipment() if how == "settled" else three.release_shipment()
+        three.shipments.settle() if how == "settled" else three.shipments.release()
         with pytest.raises(ShipmentEnded) as refusal:
-            three.read_shipment()
+            three.shipments.read()
         assert refusal.value.how == how
 
 
@@ -328,7 +325,7 @@ class TestFencing:
         held = three.claim(1, hold_ms=10)
         three.now += 10
         three.ship()
-        inside = three.read_shipment()
+        inside = three.shipments.read()
         receipts = [*held, *inside, *[Receipt(message.id) for message in inside]]
         assert three.ack(*receipts) == [False] * 7
         assert three.renew(*receipts, until=three.now + 5, shorten=True) == [False] * 7
@@ -338,8 +335,8 @@ class TestFencing:
 
     def test_receipts_match_again_after_a_release(self, three: Verbs) -> None:
         three.ship()
-        message = three.read_shipment()[0]
-        three.release_shipment()
+        message = three.shipments.read()[0]
+        three.shipments.release()
         assert three.ack(Receipt(message.id)) == [True]
 
     def test_a_release_of_everything_leaves_them_alone(self, three: Verbs) -> None:
@@ -378,17 +375,17 @@ class TestFencing:
         verbs.now += 5_000
         verbs.sweep()
         assert verbs.shipped() == [b"a"]
-        verbs.settle_shipment()
+        verbs.shipments.settle()
         assert verbs.outcomes() == [Outcome.PROCESSED]
 
 
 def test_a_lost_unit_leaves_no_shipment(three: Verbs, store: Store) -> None:
     def lose() -> None:
         with store.unit() as unit:
-            unit.claim_shipment("q", "c", 1, 2, three.now, 1_000)
+            unit.shipments.claim(ShipmentRef("q", "c", 1), 2, three.now, 1_000)
             raise KeyError
 
     with pytest.raises(KeyError):
         lose()
-    assert three.find_shipment() is None
+    assert three.shipments.find() is None
     assert three.count().ready == 3

@@ -58,7 +58,7 @@ def fill(store: Store, messages: int = 100, size: int = 200) -> None:
 
 def bodies(store: Store) -> list[int]:
     with store.unit(write=False) as unit:
-        return [int(message.body) for message in unit.peek("q", 10_000)]
+        return [int(message.body) for message in unit.messages.peek("q", 10_000)]
 
 
 def pragma(store: Store, name: str) -> object:
@@ -126,11 +126,21 @@ class TestDurability:
         fill(opened)
         with opened.unit() as unit:
             unit.claim("q", 2, NOW, 500)
-            before = (unit.peek("q", 1_000), unit.tally("q"), unit.find_queue("q"), unit.last_seq())
+            before = (
+                unit.messages.peek("q", 1_000),
+                unit.ledger.tally("q"),
+                unit.find_queue("q"),
+                unit.messages.last_seq(),
+            )
         opened.close()
         again = reopen(path)
         with again.unit() as unit:
-            assert (unit.peek("q", 1_000), unit.tally("q"), unit.find_queue("q"), unit.last_seq()) == before
+            assert (
+                unit.messages.peek("q", 1_000),
+                unit.ledger.tally("q"),
+                unit.find_queue("q"),
+                unit.messages.last_seq(),
+            ) == before
             [sent] = unit.send("q", [Draft(b"1")], NOW)
         assert sent.id[14:23] == before[0][0].id[14:23]  # still the same origin
         again.close()
@@ -526,7 +536,7 @@ class TestSharing:
         fill(opened)
         assert len(bodies(other)) == 100
         with other.unit() as unit:
-            unit.purge("q", NOW, 1_000, unit.last_seq())
+            unit.messages.purge("q", NOW, 1_000, unit.messages.last_seq())
         assert bodies(opened) == []
 
     def test_nothing_is_remembered_that_another_has_changed(self, opened, other):
@@ -539,7 +549,7 @@ class TestSharing:
             [message] = unit.claim("q", 1, NOW, None).messages
             assert message.ready_at == NOW + 5
             unit.send("q", [Draft(b"101")], NOW)
-            assert unit.last_seq() == 102
+            assert unit.messages.last_seq() == 102
         with opened.unit() as unit:
             unit.delete_queue("q", NOW)
         with other.unit(write=False) as unit:
@@ -672,7 +682,7 @@ class TestRoom:
         monkeypatch.setattr(opened, "_reserve", 500_000)
         assert not opened.has_room()
         with opened.unit() as unit:
-            unit.purge("q", NOW, 1_000, unit.last_seq())
+            unit.messages.purge("q", NOW, 1_000, unit.messages.last_seq())
         assert opened.has_room()
 
     def test_a_database_that_may_not_grow_is_full_and_loses_nothing(self, opened):

@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 from devtools.databases import Databases
 from penstock import ids, limits
 from penstock.errors import CallerError
+from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
     Backoff,
@@ -37,6 +38,7 @@ from penstock.model import (
     Dedup,
     Draft,
     Export,
+    ExportRef,
     Key,
     LedgerFilter,
     LedgerMode,
@@ -50,8 +52,10 @@ from penstock.model import (
     Selection,
     Sent,
     Settings,
+    ShipmentRef,
 )
 from penstock.stores import MemoryStore, Store, Unit, open_store
+from tests.stores.conftest import use_constants
 
 NAMES = ["a", "b", "c", "d"]
 BODIES = [b"", b"x", b"y", b"\x00" * 9]
@@ -153,12 +157,12 @@ class Side:
 
 
 class SideBySide(RuleBasedStateMachine):
-    def __init__(self, new_url: Callable[[], str]) -> None:
+    def __init__(self, new_url: Callable[[], str], limits: Limits) -> None:
         super().__init__()
         self.now = 1_000
-        self.reference = MemoryStore(Random(1))
+        self.reference = MemoryStore(Random(1), limits)
         self.memory = Side(self.reference)
-        self.tested = Side(open_store(new_url()))
+        self.tested = Side(open_store(new_url(), limits=limits))
         self.known: list[Receipt] = []
         self.moves: list[str] = []
 
@@ -205,10 +209,10 @@ class SideBySide(RuleBasedStateMachine):
         self.memory.end(RuntimeError("lost"))
         self.tested.end(RuntimeError("lost"))
         if not self.tested.store.inline:  # in a database, the numbers of a lost unit are lost as well
-            self.reference._state.last_seq = last_seq
+            self.reference._tables.last_seq = last_seq
 
     def last_seq(self) -> int:
-        return self.reference._state.last_seq
+        return self.reference._tables.last_seq
 
     # Queues
 
@@ -258,94 +262,94 @@ class SideBySide(RuleBasedStateMachine):
     @rule(picked=picks, ms=st.sampled_from([0, 3, 30]), shorten=st.booleans())
     def renew(self, picked: list[tuple[int, bool, bool]], ms: int, shorten: bool) -> None:
         receipts = self.receipts(picked)
-        self.both(lambda unit, side: unit.renew(receipts(side), self.now, self.now + ms, shorten))
+        self.both(lambda unit, side: unit.messages.renew(receipts(side), self.now, self.now + ms, shorten))
 
     @rule(picked=picks, delay_ms=st.sampled_from([None, None, 0, 7, 30]))
     def release(self, picked: list[tuple[int, bool, bool]], delay_ms: int | None) -> None:
         receipts = self.receipts(picked)
-        self.both(lambda unit, side: unit.release(receipts(side), self.now, delay_ms))
+        self.both(lambda unit, side: unit.messages.release(receipts(side), self.now, delay_ms))
 
     @rule(queue=names, limit=few)
     def release_all(self, queue: str, limit: int) -> None:
-        self.both(lambda unit, _: unit.release_all(queue, self.now, limit))
+        self.both(lambda unit, _: unit.messages.release_all(queue, self.now, limit))
 
     @rule(here=names, there=names, limit=few, back=st.sampled_from([0, 0, 2]), claimed=st.booleans())
     def move(self, here: str, there: str, limit: int, back: int, claimed: bool) -> None:
         through = self.last_seq() - back
-        self.both(lambda unit, _: unit.move(here, there, self.now, limit, through, claimed))
+        self.both(lambda unit, _: unit.moves.move(here, there, self.now, limit, through, claimed))
 
     @rule(picked=picks)
     def locate(self, picked: list[tuple[int, bool, bool]]) -> None:
         receipts = self.receipts(picked)
-        self.both(lambda unit, side: unit.locate(receipts(side)))
+        self.both(lambda unit, side: unit.messages.locate(receipts(side)))
 
     @precondition(lambda self: len(self.moves) < 5)
     @rule(here=names, there=names | st.none(), claimed=st.booleans(), terms=move_terms)
     def start_move(self, here: str, there: str | None, claimed: bool, terms: MoveTerms) -> None:
         move_id = f"move {len(self.moves)}"
         self.moves.append(move_id)
-        self.both(lambda unit, _: unit.start_move(move_id, here, there, self.now, claimed, terms))
+        self.both(lambda unit, _: unit.moves.start(move_id, here, there, self.now, claimed, terms))
 
     @precondition(lambda self: self.moves)
     @rule(index=st.integers(0, 4))
     def cancel_move(self, index: int) -> None:
         move_id = self.moves[index % len(self.moves)]
-        self.both(lambda unit, _: unit.cancel_move(move_id, self.now))
+        self.both(lambda unit, _: unit.moves.cancel(move_id, self.now))
 
     @precondition(lambda self: self.moves)
     @rule(index=st.integers(0, 4), limit=st.sampled_from([1, 2, 20]))
     def step_move(self, index: int, limit: int) -> None:
         move_id = self.moves[index % len(self.moves)]
-        self.both(lambda unit, _: unit.step_move(move_id, self.now, limit))
+        self.both(lambda unit, _: unit.moves.step(move_id, self.now, limit))
 
     # Shipments, exports and sends with a key
 
     @rule(queue=names, consumer=consumers, ahead=ahead, limit=st.sampled_from([1, 2, 5, 20]))
     def claim_shipment(self, queue: str, consumer: str, ahead: int, limit: int) -> None:
         number = self.last_shipment(queue, consumer) + ahead
-        self.both(lambda unit, _: unit.claim_shipment(queue, consumer, number, limit, self.now, 30))
+        self.both(lambda unit, _: unit.shipments.claim(ShipmentRef(queue, consumer, number), limit, self.now, 30))
 
     @rule(queue=names, consumer=consumers, start=st.integers(0, 5), limit=few)
     def read_shipment(self, queue: str, consumer: str, start: int, limit: int) -> None:
         number = self.last_shipment(queue, consumer)
-        self.both(lambda unit, _: unit.read_shipment(queue, consumer, number, start, limit))
+        self.both(lambda unit, _: unit.shipments.read(ShipmentRef(queue, consumer, number), start, limit))
 
     @rule(queue=names, consumer=consumers, back=ahead, limit=few, keep=st.booleans())
     def settle_shipment(self, queue: str, consumer: str, back: int, limit: int, keep: bool) -> None:
         number = self.last_shipment(queue, consumer) - back
-        self.both(lambda unit, _: unit.settle_shipment(queue, consumer, number, self.now, limit, keep))
+        self.both(lambda unit, _: unit.shipments.settle(ShipmentRef(queue, consumer, number), self.now, limit, keep))
 
     @rule(queue=names, consumer=consumers, limit=few)
     def release_shipment(self, queue: str, consumer: str, limit: int) -> None:
         number = self.last_shipment(queue, consumer)
-        self.both(lambda unit, _: unit.release_shipment(queue, consumer, number, self.now, limit))
+        self.both(lambda unit, _: unit.shipments.release(ShipmentRef(queue, consumer, number), self.now, limit))
 
     @rule(queue=names, consumer=consumers)
     def beat_shipment(self, queue: str, consumer: str) -> None:
         number = self.last_shipment(queue, consumer)
-        self.both(lambda unit, _: unit.beat_shipment(queue, consumer, number, self.now, 30))
+        self.both(lambda unit, _: unit.shipments.beat(ShipmentRef(queue, consumer, number), self.now, 30))
 
     def last_shipment(self, queue: str, consumer: str) -> int:
-        found = self.memory.answer(lambda unit, _: unit.list_shipments(queue, consumer, 0, 1_000))
+        found = self.memory.answer(lambda unit, _: unit.shipments.list(queue, consumer, 0, 1_000))
         return found[-1].number if isinstance(found, list) and found else 0
 
     @rule(consumer=consumers, ahead=ahead, limit=st.sampled_from([1, 2, 20]))
     def claim_export(self, consumer: str, ahead: int, limit: int) -> None:
         number = self.last_export(consumer) + ahead
-        self.both(lambda unit, _: unit.claim_export(consumer, number, limit, self.now))
+        self.both(lambda unit, _: unit.exports.claim(ExportRef(consumer, number), limit, self.now))
 
     @rule(consumer=consumers, limit=few)
     def read_export(self, consumer: str, limit: int) -> None:
         number = self.last_export(consumer)
-        self.both(lambda unit, _: unit.read_export(consumer, number, 0, limit))
+        self.both(lambda unit, _: unit.exports.read(ExportRef(consumer, number), 0, limit))
 
     @rule(consumer=consumers)
     def settle_export(self, consumer: str) -> None:
         number = self.last_export(consumer)
-        self.both(lambda unit, _: unit.settle_export(consumer, number, self.now))
+        self.both(lambda unit, _: unit.exports.settle(ExportRef(consumer, number), self.now))
 
     def last_export(self, consumer: str) -> int:
-        found = self.memory.answer(lambda unit, _: unit.list_exports(consumer, 0, 1_000))
+        found = self.memory.answer(lambda unit, _: unit.exports.list(consumer, 0, 1_000))
         return found[-1].number if isinstance(found, list) and found else 0
 
     @rule(queue=st.none() | names, ago=st.none() | st.sampled_from([0, 5, 40]), ms=st.none() | st.sampled_from([0, 10]))
@@ -359,31 +363,33 @@ class SideBySide(RuleBasedStateMachine):
     def follow_message(self, picked: list[tuple[int, bool, bool]]) -> None:
         receipts = self.receipts(picked)
         self.both(
-            lambda unit, side: [unit.ledger(0, 100, LedgerFilter(id=one.id, queue=one.queue)) for one in receipts(side)]
+            lambda unit, side: [
+                unit.ledger.rows(0, 100, LedgerFilter(id=one.id, queue=one.queue)) for one in receipts(side)
+            ]
         )
 
     @rule(queue=names, key=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3))
     def send_once(self, queue: str, key: str, bodies: list[bytes]) -> None:
         made = [Draft(body) for body in bodies]
-        self.both(lambda unit, _: unit.send_once(queue, key, b"%d" % len(bodies), made, self.now))
+        self.both(lambda unit, _: unit.messages.send_once(queue, key, b"%d" % len(bodies), made, self.now))
 
     @rule(name=names)
     def create_key(self, name: str) -> None:
-        self.both(lambda unit, _: unit.create_key(Key(name, name.encode(), ("queue|*|*",), self.now)))
+        self.both(lambda unit, _: unit.keys.create(Key(name, name.encode(), ("queue|*|*",), self.now)))
 
     @rule(name=names)
     def revoke_key(self, name: str) -> None:
-        self.both(lambda unit, _: unit.revoke_key(name, self.now))
+        self.both(lambda unit, _: unit.keys.revoke(name, self.now))
 
     @rule(queue=names, limit=few, back=st.sampled_from([0, 0, 2]))
     def purge(self, queue: str, limit: int, back: int) -> None:
         through = self.last_seq() - back
-        self.both(lambda unit, _: unit.purge(queue, self.now, limit, through))
+        self.both(lambda unit, _: unit.messages.purge(queue, self.now, limit, through))
 
     @rule(queue=names, limit=few, back=st.sampled_from([0, 0, 2]), age=st.sampled_from([0, 5, 50]))
     def purge_older(self, queue: str, limit: int, back: int, age: int) -> None:
         through = self.last_seq() - back
-        self.both(lambda unit, _: unit.purge_older(queue, self.now, limit, through, self.now - age))
+        self.both(lambda unit, _: unit.messages.purge_older(queue, self.now, limit, through, self.now - age))
 
     @precondition(lambda self: self.memory.unit is None)
     @rule(limit=st.sampled_from([1, 3, 1_000]), age=st.sampled_from([5, 50, 1_000]))
@@ -406,8 +412,8 @@ class SideBySide(RuleBasedStateMachine):
     @invariant()
     def both_show_the_same(self) -> None:
         self.both(lambda unit, _: everything(unit, self.now))
-        self.both(lambda unit, _: [unit.find_move(move_id) for move_id in self.moves])
-        self.both(lambda unit, _: unit.list_moves(3))
+        self.both(lambda unit, _: [unit.moves.find(move_id) for move_id in self.moves])
+        self.both(lambda unit, _: unit.moves.list(3))
 
     @invariant()
     def nobody_is_left_waiting(self) -> None:
@@ -420,19 +426,19 @@ def everything(unit: Unit, now: int) -> list[object]:
     views: list[object] = [unit.list_queues(0, 3), sorted(ledger_in_order(unit), key=when_and_what)]
     queues = unit.list_queues(0, 10).queues
     counts = {queue.name: count for queue, count in zip(queues, unit.counts(queues, now, 10_000), strict=True)}
-    views += [unit.unfinished_moves(), unit.list_keys(), unit.list_exports(None, 0, 1_000)]
+    views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000)]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now)]
         if unit.find_queue(name) is not None:
-            messages, count, tally = list(peek_all(unit, name)), counts[name], unit.tally(name)
+            messages, count, tally = list(peek_all(unit, name)), counts[name], unit.ledger.tally(name)
             assert tally.arrived - tally.departed == count.total == len(messages)
-            views += [messages, count, tally, unit.list_shipments(name, None, 0, 1_000)]
+            views += [messages, count, tally, unit.shipments.list(name, None, 0, 1_000)]
     return views
 
 
 def ledger_in_order(unit: Unit, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
-    rows = unit.ledger(0, 10_000, wanted)
-    while more := unit.ledger(rows[-1].number if rows else 0, 10_000, wanted):
+    rows = unit.ledger.rows(0, 10_000, wanted)
+    while more := unit.ledger.rows(rows[-1].number if rows else 0, 10_000, wanted):
         rows += more
     assert [row.number for row in rows] == sorted({row.number for row in rows})
     assert [row.finished_at for row in rows] == sorted(row.finished_at for row in rows)
@@ -445,10 +451,10 @@ def when_and_what(row: LedgerRow) -> tuple[object, ...]:
 
 
 def peek_all(unit: Unit, queue: str) -> Iterator[Message]:
-    page = unit.peek(queue, 1_000)
+    page = unit.messages.peek(queue, 1_000)
     while page:
         yield from page
-        page = unit.peek(queue, 1_000, PeekAfter(page[-1].ready_at, page[-1].seq))
+        page = unit.messages.peek(queue, 1_000, PeekAfter(page[-1].ready_at, page[-1].seq))
 
 
 @pytest.fixture
@@ -475,18 +481,21 @@ def mariadb_urls(shared_mariadb: Databases) -> Callable[[], str]:
 @pytest.mark.parametrize("claim_bytes", [limits.CLAIM_BYTES, 12])
 @pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 12), ("mariadb", 12)])
 def test_stores_agree(request, monkeypatch, database, examples, claim_bytes):
-    # The reference has no rounds: with enough of them, a claim ends where the queue does.
-    monkeypatch.setattr(limits, "CLAIM_ROUNDS", 1_000)
-    monkeypatch.setattr(limits, "CLAIM_BYTES", claim_bytes)
-    # A shipment takes several claims, and what is old is old at once.
-    monkeypatch.setattr(limits, "CLAIM_ROWS", 3)
-    monkeypatch.setattr(limits, "SHIPMENT_KEPT_MS", 40)
-    monkeypatch.setattr(limits, "SHIPMENT_REMEMBERED_MS", 80)
-    monkeypatch.setattr(limits, "IDEMPOTENCY_MS", 60)
+    bounds = Limits(
+        # The reference has no rounds: with enough of them, a claim ends where the queue does.
+        claim_rounds=1_000,
+        claim_bytes=claim_bytes,
+        # A shipment takes several claims, and what is old is old at once.
+        claim_rows=3,
+        shipment_kept_ms=40,
+        shipment_remembered_ms=80,
+        idempotency_ms=60,
+    )
+    use_constants(monkeypatch, bounds)
     new_url = request.getfixturevalue(f"{database}_urls")
     wanted = os.environ.get("PENSTOCK_EXAMPLES")
     run_state_machine_as_test(
-        lambda: SideBySide(new_url),
+        lambda: SideBySide(new_url, bounds),
         settings=settings(
             max_examples=int(wanted or examples),
             stateful_step_count=50,

@@ -10,6 +10,7 @@ import pytest
 from penstock.errors import CallerError, QueueNotFound
 from penstock.model import Dedup, Draft, LedgerMode, Receipt, Redrive, Settings
 from penstock.stores import Unit
+from penstock.stores.protocol import needed
 
 
 class LostError(Exception):
@@ -29,10 +30,10 @@ def everything(verbs) -> list[object]:
     with verbs.unit(write=False) as unit:
         queues = unit.list_queues(0, 100).queues
         views = [
-            (unit.peek(queue.name, 100), unit.tally(queue.name), unit.count(queue.name, verbs.now, 100))
+            (unit.messages.peek(queue.name, 100), unit.ledger.tally(queue.name), unit.count(queue.name, verbs.now, 100))
             for queue in queues
         ]
-        return [queues, views, unit.ledger(0, 100)]
+        return [queues, views, unit.ledger.rows(0, 100)]
 
 
 @pytest.fixture
@@ -63,11 +64,11 @@ VERBS = {
     "claim and expire": lambda unit, now, held: unit.claim("q", 10, now + 200_000, None),
     "claim and collapse": lambda unit, now, held: unit.claim("collapse", 10, now, None),
     "ack": lambda unit, now, held: unit.ack([held], now),
-    "renew": lambda unit, now, held: unit.renew([held], now, now + 99_999),
-    "release": lambda unit, now, held: unit.release([held], now),
-    "release_all": lambda unit, now, held: unit.release_all("q", now, 10),
-    "move": lambda unit, now, held: unit.move("q", "once", now, 10, unit.last_seq()),
-    "purge": lambda unit, now, held: unit.purge("q", now, 10, unit.last_seq()),
+    "renew": lambda unit, now, held: needed(unit.messages, "messages").renew([held], now, now + 99_999),
+    "release": lambda unit, now, held: needed(unit.messages, "messages").release([held], now),
+    "release_all": lambda unit, now, held: needed(unit.messages, "messages").release_all("q", now, 10),
+    "move": lambda unit, now, held: needed(unit.moves, "moves").move("q", "once", now, 10, unit.messages.last_seq()),
+    "purge": lambda unit, now, held: needed(unit.messages, "messages").purge("q", now, 10, unit.messages.last_seq()),
     "sweep": lambda unit, now, held: unit.sweep(now + 200_000, 10, now + 1),
 }
 
@@ -141,13 +142,13 @@ FAILING = {
     "delete": lambda unit, now: unit.delete_queue("no", now),
     "send": lambda unit, now: unit.send("no", [Draft(b"x")], now),
     "claim": lambda unit, now: unit.claim("no", 1, now, None),
-    "release_all": lambda unit, now: unit.release_all("no", now, 1),
-    "move from": lambda unit, now: unit.move("no", "q", now, 10, 10),
-    "move to": lambda unit, now: unit.move("q", "no", now, 10, 10),
-    "purge": lambda unit, now: unit.purge("no", now, 10, 10),
-    "peek": lambda unit, now: unit.peek("no", 1),
+    "release_all": lambda unit, now: needed(unit.messages, "messages").release_all("no", now, 1),
+    "move from": lambda unit, now: needed(unit.moves, "moves").move("no", "q", now, 10, 10),
+    "move to": lambda unit, now: needed(unit.moves, "moves").move("q", "no", now, 10, 10),
+    "purge": lambda unit, now: needed(unit.messages, "messages").purge("no", now, 10, 10),
+    "peek": lambda unit, now: needed(unit.messages, "messages").peek("no", 1),
     "count": lambda unit, now: unit.count("no", now, 1),
-    "tally": lambda unit, now: unit.tally("no"),
+    "tally": lambda unit, now: needed(unit.ledger, "ledger").tally("no"),
 }
 
 
@@ -181,16 +182,16 @@ def test_verbs_of_one_unit_see_each_other(verbs):
         [twin] = unit.send("q", [Draft(b"x")], now)
         assert (twin.id, twin.stored) == (first.id, False)
         [message] = unit.claim("q", 1, now, None).messages
-        assert unit.tally("q").arrived == 1
+        assert unit.ledger.tally("q").arrived == 1
         unit.update_queue("q", Settings(ledger=LedgerMode.BODIES))
         assert unit.ack([Receipt(message.id, message.claim)], now) == [True]
-        assert [row.body for row in unit.ledger(0, 10)] == [b"x"]
+        assert [row.body for row in unit.ledger.rows(0, 10)] == [b"x"]
         unit.delete_queue("q", now)
         assert unit.find_queue("q") is None
         unit.create_queue("q", Settings(), now)
-        assert unit.tally("q").arrived == 0
+        assert unit.ledger.tally("q").arrived == 0
         unit.send("q", [Draft(b"y")], now)
-        assert unit.last_seq() == 2
+        assert unit.messages.last_seq() == 2
     assert verbs.seen() == [b"y"]
 
 
@@ -208,7 +209,7 @@ def test_reading_units_show_what_is_there_and_change_nothing(busy):
         assert unit.find_queue("no") is None
         unit.next_due("q", busy.now)
         with pytest.raises(QueueNotFound):
-            unit.peek("no", 1)
+            unit.messages.peek("no", 1)
         assert unit.stirred == set()
     assert everything(busy) == before
 

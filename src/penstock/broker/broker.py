@@ -37,7 +37,6 @@ from penstock.broker.queues import (
 )
 from penstock.broker.shipments import Shipments
 from penstock.clock import Clock
-from penstock.limits import Limits
 from penstock.model import (
     Count,
     CountedPage,
@@ -60,14 +59,9 @@ from penstock.timings import Timings
 
 class LocalBroker:
     def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        loop: asyncio.AbstractEventLoop,
-        timings: Timings = Timings(),
-        limits: Limits = Limits(),
+        self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings = Timings()
     ) -> None:
-        self.commit = Commit(store, clock, loop, timings, limits)
+        self.commit = Commit(store, clock, loop, timings, store.limits)
         self._loop = loop
         self._prove_s = timings.prove_s
         self._prove_at = 0.0

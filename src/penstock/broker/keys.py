@@ -11,7 +11,7 @@ from penstock.broker.commit import Commit
 from penstock.limits import Limits
 from penstock.model import CreatedKey, Key
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import Unit, needed
 
 
 class Keys:
@@ -35,8 +35,9 @@ class CreateKey(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> CreatedKey:
-        key, first = Key(self.name, self.digest, self.rules, now), not unit.list_keys()
-        unit.create_key(key)
+        keys = needed(unit.keys, "keys")
+        key, first = Key(self.name, self.digest, self.rules, now), not keys.list()
+        keys.create(key)
         return CreatedKey(key, first)
 
 
@@ -45,11 +46,11 @@ class RevokeKey(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
-        unit.revoke_key(self.name, now)
+        needed(unit.keys, "keys").revoke(self.name, now)
 
 
 class ListKeys(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Key]:
-        return unit.list_keys()
+        return needed(unit.keys, "keys").list()

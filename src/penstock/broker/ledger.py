@@ -13,7 +13,7 @@ from penstock.errors import ShipmentNotFound
 from penstock.limits import Limits
 from penstock.model import ClaimedExport, Counted, Export, ExportRef, LedgerFilter, LedgerRow
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import Unit, needed
 
 
 class Ledger:
@@ -51,7 +51,7 @@ class ListRows(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[LedgerRow]:
-        return unit.ledger(self.after, self.limit, self.wanted)
+        return needed(unit.ledger, "ledger").rows(self.after, self.limit, self.wanted)
 
 
 class ClaimExport(Struct, frozen=True):
@@ -65,7 +65,7 @@ class ClaimExport(Struct, frozen=True):
     def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedExport | Again:
         ref = self.ref
         repeated = _find(unit, ref) is not None
-        claimed = unit.claim_export(ref.consumer, ref.number, self.limit, now, self.counted)
+        claimed = needed(unit.exports, "exports").claim(ref, self.limit, now, self.counted)
         if isinstance(claimed, Counted):
             return Again(ClaimExport(ref, self.limit, claimed))
         return ClaimedExport(claimed, repeated)
@@ -89,7 +89,7 @@ class ListExports(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Export]:
-        return unit.list_exports(self.consumer, self.after, self.limit)
+        return needed(unit.exports, "exports").list(self.consumer, self.after, self.limit)
 
 
 class ReadExport(Struct, frozen=True):
@@ -99,7 +99,7 @@ class ReadExport(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[LedgerRow]:
-        return unit.read_export(self.ref.consumer, self.ref.number, self.after, self.limit)
+        return needed(unit.exports, "exports").read(self.ref, self.after, self.limit)
 
 
 class SettleExport(Struct, frozen=True):
@@ -107,9 +107,9 @@ class SettleExport(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Export:
-        return unit.settle_export(self.ref.consumer, self.ref.number, now)
+        return needed(unit.exports, "exports").settle(self.ref, now)
 
 
 def _find(unit: Unit, ref: ExportRef) -> Export | None:
-    after = unit.list_exports(ref.consumer, ref.number - 1, 1)
+    after = needed(unit.exports, "exports").list(ref.consumer, ref.number - 1, 1)
     return next((export for export in after if export.number == ref.number), None)

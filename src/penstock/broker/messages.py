@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import ClassVar
 
 from msgspec import Struct
 
 from penstock.broker.operations import Again
-from penstock.errors import FeatureMissing, NotPermitted
+from penstock.errors import NotPermitted
 from penstock.keys import permits
 from penstock.limits import Limits
 from penstock.model import Count, Message, PeekAfter, Receipt
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import Unit, needed
 
 
 class AckPermitted(Struct, frozen=True):
@@ -22,7 +21,7 @@ class AckPermitted(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> list[bool]:
-        for queue in unit.locate(self.receipts):
+        for queue in needed(unit.messages, "messages").locate(self.receipts):
             if queue is not None and not permits(self.rules, "poll", queue):
                 # Which queue that is, is not told to a caller who may not look into it.
                 raise NotPermitted("poll on the queue of this message")
@@ -36,7 +35,7 @@ class Renew(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> list[bool]:
-        return unit.renew(self.receipts, now, now + self.hold_ms, self.shorten)
+        return needed(unit.messages, "messages").renew(self.receipts, now, now + self.hold_ms, self.shorten)
 
 
 class Release(Struct, frozen=True):
@@ -45,7 +44,7 @@ class Release(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> list[bool]:
-        return unit.release(self.receipts, now, self.delay_ms)
+        return needed(unit.messages, "messages").release(self.receipts, now, self.delay_ms)
 
 
 class ReleaseLate(Struct, frozen=True):
@@ -56,8 +55,8 @@ class ReleaseLate(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
-        with suppress(FeatureMissing):
-            unit.release(self.receipts, now, 0)
+        if unit.messages is not None:
+            unit.messages.release(self.receipts, now, 0)
 
 
 class ReleaseAll(Struct, frozen=True):
@@ -66,7 +65,7 @@ class ReleaseAll(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
-        released = unit.release_all(self.queue, now, limits.step_rows)
+        released = needed(unit.messages, "messages").release_all(self.queue, now, limits.step_rows)
         return Again(ReleaseAll(self.queue, self.released + released)) if released else self.released
 
 
@@ -79,8 +78,9 @@ class Purge(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
-        through = unit.last_seq() if self.through is None else self.through
-        purged = unit.purge(self.queue, now, limits.step_rows, through)
+        messages = needed(unit.messages, "messages")
+        through = messages.last_seq() if self.through is None else self.through
+        purged = messages.purge(self.queue, now, limits.step_rows, through)
         return Again(Purge(self.queue, through, self.purged + purged)) if purged else self.purged
 
 
@@ -102,8 +102,10 @@ class PurgeOlder(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
-        bounds = self.bounds or PurgeBounds(now - self.older_than_ms, unit.last_seq(), None)
-        step = unit.purge_older(self.queue, now, limits.step_rows, bounds.through, bounds.sent_before, bounds.after)
+        messages = needed(unit.messages, "messages")
+        bounds = self.bounds or PurgeBounds(now - self.older_than_ms, messages.last_seq(), None)
+        through, sent_before = bounds.through, bounds.sent_before
+        step = messages.purge_older(self.queue, now, limits.step_rows, through, sent_before, bounds.after)
         purged = self.purged + step.count
         if step.after is None:
             return purged
@@ -118,7 +120,7 @@ class Peek(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[Message]:
-        return unit.peek(self.queue, self.limit, self.after)
+        return needed(unit.messages, "messages").peek(self.queue, self.limit, self.after)
 
 
 class CountMessages(Struct, frozen=True):

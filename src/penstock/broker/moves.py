@@ -16,7 +16,7 @@ from penstock.limits import Limits
 from penstock.model import ANY_AGE, WHOLE, Ages, Move, MoveTerms, Settings
 from penstock.pending import Pending
 from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import Unit, needed
 
 
 class Moves:
@@ -70,7 +70,7 @@ class StartMove(Struct, frozen=True):
         elif self.target is not None:
             ensure_queue(unit, self.target, self.create_as, now)
         terms = _fixed(self.terms, self.ages, now)
-        return unit.start_move(self.move_id, self.source, self.target, now, self.claimed, terms)
+        return needed(unit.moves, "moves").start(self.move_id, self.source, self.target, now, self.claimed, terms)
 
 
 class StepMove(Struct, frozen=True):
@@ -80,7 +80,7 @@ class StepMove(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> tuple[Move, int]:
-        return unit.step_move(self.move_id, now, limits.step_rows), now
+        return needed(unit.moves, "moves").step(self.move_id, now, limits.step_rows), now
 
 
 class CancelMove(Struct, frozen=True):
@@ -89,12 +89,13 @@ class CancelMove(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
-        move = unit.find_move(self.move_id)
+        moves = needed(unit.moves, "moves")
+        move = moves.find(self.move_id)
         if move is None:
             raise MoveNotFound(self.move_id)
         if not permits(self.rules, "poll", move.source):
             raise NotPermitted(needed_rule("poll", move.source))
-        return unit.cancel_move(self.move_id, now)
+        return moves.cancel(self.move_id, now)
 
 
 class FindMove(Struct, frozen=True):
@@ -102,7 +103,7 @@ class FindMove(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Move | None:
-        return unit.find_move(self.move_id)
+        return needed(unit.moves, "moves").find(self.move_id)
 
 
 class ListMoves(Struct, frozen=True):
@@ -110,7 +111,7 @@ class ListMoves(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Move]:
-        return unit.list_moves(self.limit)
+        return needed(unit.moves, "moves").list(self.limit)
 
 
 class ListUnfinishedMoves(Struct, frozen=True):
@@ -119,7 +120,7 @@ class ListUnfinishedMoves(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[str]:
-        return unit.unfinished_moves()
+        return needed(unit.moves, "moves").unfinished()
 
 
 def _fixed(terms: MoveTerms, ages: Ages, now: int) -> MoveTerms:

@@ -22,7 +22,7 @@ from penstock.model import (
     Settings,
 )
 from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import Unit, needed
 
 # Queues that are counted by one call of the store.
 _COUNTED_TOGETHER = 20
@@ -85,7 +85,7 @@ class DescribeQueue(Struct, frozen=True):
     def apply(self, unit: Unit, now: int, limits: Limits) -> QueueReport:
         queue = _found(unit, self.name)
         count = unit.count(self.name, now, limits.count_rows)
-        return QueueReport(queue, count, now, unit.tally(self.name) if self.tally else None)
+        return QueueReport(queue, count, now, needed(unit.ledger, "ledger").tally(self.name) if self.tally else None)
 
 
 class ListQueues(Struct, frozen=True):

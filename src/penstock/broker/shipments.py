@@ -13,7 +13,7 @@ from penstock.errors import ShipmentNotFound
 from penstock.limits import Limits
 from penstock.model import ClaimedShipment, Message, Shipment, ShipmentRef, ShipmentState
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
+from penstock.stores.protocol import Unit, needed
 
 
 class Shipments:
@@ -52,10 +52,11 @@ class ClaimShipment(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedShipment | Again:
+        shipments = needed(unit.shipments, "shipments")
         ref, repeated = self.ref, self.repeated
         if repeated is None:
-            repeated = unit.find_shipment(ref.queue, ref.consumer, ref.number) is not None
-        shipment = unit.claim_shipment(ref.queue, ref.consumer, ref.number, self.limit, now, self.hold_ms)
+            repeated = shipments.find(ref) is not None
+        shipment = shipments.claim(ref, self.limit, now, self.hold_ms)
         if shipment is not None and shipment.state is ShipmentState.GATHERING:
             return Again(ClaimShipment(ref, self.limit, self.hold_ms, repeated))
         return ClaimedShipment(shipment, repeated)
@@ -77,7 +78,7 @@ class ListShipments(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Shipment]:
-        return unit.list_shipments(self.queue, self.consumer, self.after, self.limit)
+        return needed(unit.shipments, "shipments").list(self.queue, self.consumer, self.after, self.limit)
 
 
 class ReadShipment(Struct, frozen=True):
@@ -87,8 +88,7 @@ class ReadShipment(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Message]:
-        ref = self.ref
-        return unit.read_shipment(ref.queue, ref.consumer, ref.number, self.start, self.limit)
+        return needed(unit.shipments, "shipments").read(self.ref, self.start, self.limit)
 
 
 class SettleShipment(Struct, frozen=True):
@@ -98,7 +98,7 @@ class SettleShipment(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
-        if unit.settle_shipment(ref.queue, ref.consumer, ref.number, now, limits.claim_rows, self.keep):
+        if needed(unit.shipments, "shipments").settle(ref, now, limits.claim_rows, self.keep):
             return Again(self)
         return _found(unit, ref)
 
@@ -109,7 +109,7 @@ class ReleaseShipment(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
-        if unit.release_shipment(ref.queue, ref.consumer, ref.number, now, limits.claim_rows):
+        if needed(unit.shipments, "shipments").release(ref, now, limits.claim_rows):
             return Again(self)
         return _found(unit, ref)
 
@@ -120,12 +120,11 @@ class BeatShipment(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
-        ref = self.ref
-        return unit.beat_shipment(ref.queue, ref.consumer, ref.number, now, self.hold_ms)
+        return needed(unit.shipments, "shipments").beat(self.ref, now, self.hold_ms)
 
 
 def _found(unit: Unit, ref: ShipmentRef) -> Shipment:
-    shipment = unit.find_shipment(ref.queue, ref.consumer, ref.number)
+    shipment = needed(unit.shipments, "shipments").find(ref)
     if shipment is None:
         raise ShipmentNotFound(ref.consumer, ref.number)
     return shipment

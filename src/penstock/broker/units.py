@@ -16,7 +16,7 @@ from penstock.errors import CallerError, PenstockError, StoreBusy, StoreFull, St
 from penstock.limits import Limits
 from penstock.model import Message, Sent
 from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Store, Unit
+from penstock.stores.protocol import Store, Unit, needed
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def _serve_sends_together(unit: Unit, queue: str, group: list[Send], now: int) -
 
 def _serve_send_once(unit: Unit, send: SendOnce, now: int) -> None:
     try:
-        send.result = unit.send_once(send.queue, send.key, send.digest, send.drafts, now)
+        send.result = needed(unit.messages, "messages").send_once(send.queue, send.key, send.digest, send.drafts, now)
     except CallerError as error:
         send.fail(error)
 

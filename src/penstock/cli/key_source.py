@@ -16,7 +16,7 @@ from penstock.cli.options import connect
 if TYPE_CHECKING:
     from penstock import model
     from penstock.client import Client, Key
-    from penstock.stores.protocol import Unit
+    from penstock.stores.protocol import Keys
 
 T = TypeVar("T")
 
@@ -89,9 +89,9 @@ class StoreKeys:
         secret = keys.mint()
         made = not store_exists(self._url)
 
-        def create(unit: Unit, store_secret: bytes) -> bool:
-            first = not unit.list_keys()
-            unit.create_key(model.Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
+        def create(kept: Keys, store_secret: bytes) -> bool:
+            first = not kept.list()
+            kept.create(model.Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
             return first
 
         first = self._work(create)
@@ -99,25 +99,23 @@ class StoreKeys:
         return secret, "; ".join([*more, *([keys.FIRST_KEY] if first else [])])
 
     def list(self) -> Sequence[Key]:
-        return self._work_on_existing(
-            lambda unit, _secret: [_without_digest(key) for key in unit.list_keys()], write=False
-        )
+        return self._work_on_existing(lambda kept, _secret: [_without_digest(key) for key in kept.list()], write=False)
 
     def revoke(self, name: str) -> None:
         from penstock.clock import system_clock
 
-        self._work_on_existing(lambda unit, _secret: unit.revoke_key(name, system_clock()))
+        self._work_on_existing(lambda kept, _secret: kept.revoke(name, system_clock()))
 
     def find(self, secret: str) -> Key | None:
         from penstock import keys
 
-        def find(unit: Unit, store_secret: bytes) -> Key | None:
+        def find(kept: Keys, store_secret: bytes) -> Key | None:
             digest = keys.digest(store_secret, secret.encode())
-            return next((_without_digest(key) for key in unit.list_keys() if key.digest == digest), None)
+            return next((_without_digest(key) for key in kept.list() if key.digest == digest), None)
 
         return self._work_on_existing(find, write=False)
 
-    def _work_on_existing(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
+    def _work_on_existing(self, work: Callable[[Keys, bytes], T], write: bool = True) -> T:
         from penstock.errors import InvalidSetting
         from penstock.stores import store_exists
 
@@ -133,13 +131,14 @@ class StoreKeys:
 
         return place_of(self._url)
 
-    def _work(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
+    def _work(self, work: Callable[[Keys, bytes], T], write: bool = True) -> T:
         from penstock.stores import open_store
+        from penstock.stores.protocol import needed
 
         opened = open_store(self._url)
         try:
             with opened.unit(write) as unit:
-                return work(unit, opened.secret)
+                return work(needed(unit.keys, "keys"), opened.secret)
         finally:
             opened.close()
 

@@ -11,14 +11,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
 
 from penstock import names
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, InvalidSetting
 from penstock.model import Dedup, Settings
 from penstock.stores import open_store
-from penstock.stores.sql.unit import SqlUnit
+from penstock.stores.protocol import Consumers, Unit, needed
 
 _SCHEMES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql")
 # However many consumers wait, the store is not asked more often.
@@ -55,16 +54,15 @@ class Access:
         return self._clock() + self._store.ahead_ms
 
     @contextmanager
-    def unit(self, write: bool = True) -> Iterator[tuple[SqlUnit, int]]:
+    def unit(self, write: bool = True) -> Iterator[tuple[Unit, int]]:
         """The verbs, and the time."""
         self.refuse_if_inherited()
         with self._lock:
             if self._closed:
                 raise InvalidRequest("the client is closed")
-            with self._store.unit(write) as found:
-                unit = cast(SqlUnit, found)
+            with self._store.unit(write) as unit:
                 yield unit, self.now()
-            ready = unit.session.stirred | unit.session.sent_to
+            ready = unit.stirred | unit.sent_to
         if ready:
             self._ring(ready)
 
@@ -105,6 +103,10 @@ class Access:
             if not self._closed:
                 self._store.close()
             self._closed = True
+
+
+def consumers_of(unit: Unit) -> Consumers:
+    return needed(unit.consumers, "consumers")
 
 
 def settings_of(queue: str) -> Settings:

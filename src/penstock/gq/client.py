@@ -11,7 +11,7 @@ from penstock import ids, limits
 from penstock.clock import Clock, system_clock
 from penstock.errors import InvalidRequest, MessageNotFound
 from penstock.gq import arguments
-from penstock.gq.access import Access
+from penstock.gq.access import Access, consumers_of
 from penstock.gq.consumer import Consumer
 from penstock.gq.producer import Producer
 from penstock.model import Outcome
@@ -88,7 +88,7 @@ class Client:
         if any(producer.holds(message_id) for producer in [*self._producers]):
             return "queued"
         with self._access.unit(write=False) as (unit, now):
-            trace = unit.trace(message_id, now)
+            trace = consumers_of(unit).trace(message_id, now)
         if trace is None:
             raise MessageNotFound(id)
         if trace.outcome is None:

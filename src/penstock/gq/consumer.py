@@ -12,7 +12,7 @@ from uuid import uuid4
 from penstock import model
 from penstock.errors import InvalidRequest, QueueNotFound, TryAgain
 from penstock.gq import signals
-from penstock.gq.access import Access
+from penstock.gq.access import Access, consumers_of
 from penstock.gq.backoff import Backoff, pause_ms
 from penstock.gq.heart import Heart
 from penstock.gq.member import Member
@@ -193,7 +193,7 @@ class Consumer:
                 bell.clear()
                 try:
                     with self._access.unit(write=False) as (unit, now):
-                        due = unit.first_due(self._queue)
+                        due = consumers_of(unit).first_due(self._queue)
                 except TryAgain:
                     return  # whoever claims knows how to wait for the database
                 if due is not None and due <= now:

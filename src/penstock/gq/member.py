@@ -13,10 +13,10 @@ import threading
 import time
 from dataclasses import dataclass
 
-from penstock.gq.access import Access, settings_of
+from penstock.gq.access import Access, consumers_of, settings_of
 from penstock.model import Consumer, Held, Message, Outcome
 from penstock.stores.ensuring import ensure_queue
-from penstock.stores.sql.unit import SqlUnit
+from penstock.stores.protocol import Consumers, Unit
 
 log = logging.getLogger("penstock.gq")
 
@@ -86,19 +86,20 @@ class Member:
             decisions = [*self._decisions]
             settled = {_held(decision.message) for decision in decisions}
             with self._access.unit() as (unit, now):
-                recorded = unit.attend(self._consumer.id)
+                consumers = consumers_of(unit)
+                recorded = consumers.attend(self._consumer.id)
                 died = self._registered and recorded is None
-                lost = self._settle(unit, decisions, recorded, now)
-                unit.settle(self._consumer.queue, (recorded or set()) - self._held, None, now)
+                lost = self._settle(consumers, decisions, recorded, now)
+                consumers.settle(self._consumer.queue, (recorded or set()) - self._held, None, now)
                 held = set() if recorded is None else self._held - settled
-                registered = recorded is not None or self._register(unit, limit > 0, died, now)
-                claimed = unit.claim_share(self._consumer, limit, now).messages if limit else []
+                registered = recorded is not None or self._register(unit, consumers, limit > 0, died, now)
+                claimed = consumers.claim(self._consumer, limit, now).messages if limit else []
                 held.update(map(_held, claimed))
                 if registered:
                     if beat or held != recorded:
-                        unit.hold(self._consumer.id, held, now)
+                        consumers.hold(self._consumer.id, held, now)
                     if (beat or recorded is None) and self._is_steady(now, began):
-                        unit.reap(now)
+                        consumers.reap(now)
             self._happened(decisions, lost, held, died, began)
             self._registered = registered
             return claimed
@@ -110,12 +111,13 @@ class Member:
         with self._lock:
             self._registered = False
             with self._access.unit() as (unit, now):
-                held = unit.attend(self._consumer.id)
-                unit.settle(self._consumer.queue, held or set(), None, now)
-                unit.leave(self._consumer.id)
+                consumers = consumers_of(unit)
+                held = consumers.attend(self._consumer.id)
+                consumers.settle(self._consumer.queue, held or set(), None, now)
+                consumers.leave(self._consumer.id)
             self._held, self._left = set(), True
 
-    def _register(self, unit: SqlUnit, wants_messages: bool, died: bool, now: int) -> bool:
+    def _register(self, unit: Unit, consumers: Consumers, wants_messages: bool, died: bool, now: int) -> bool:
         """To claim, and at once when we find that we were declared dead: the others count on us again. But a sign of
         life does not bring back a queue that was deleted."""
         queue = self._consumer.queue
@@ -123,29 +125,31 @@ class Member:
             ensure_queue(unit, queue, settings_of(queue), now)
         elif not died or unit.find_queue(queue) is None:
             return False
-        unit.register(self._consumer, now)
+        consumers.register(self._consumer, now)
         return True
 
-    def _settle(self, unit: SqlUnit, decisions: list[Decision], recorded: set[Held] | None, now: int) -> list[str]:
+    def _settle(
+        self, consumers: Consumers, decisions: list[Decision], recorded: set[Held] | None, now: int
+    ) -> list[str]:
         """The ids of those whose claims are lost."""
         lost = []
         alike: dict[tuple[Outcome | None, int], dict[Held, Decision]] = {}
         for decision in decisions:
             alike.setdefault((decision.outcome, decision.delay_ms), {})[_held(decision.message)] = decision
         for (outcome, delay_ms), wanted in alike.items():
-            settled = unit.settle(self._consumer.queue, wanted.keys(), outcome, now, delay_ms)
+            settled = consumers.settle(self._consumer.queue, wanted.keys(), outcome, now, delay_ms)
             for held in wanted.keys() - settled:
                 decision = wanted[held]
                 # Our own row no longer names it: an earlier unit has said it, though we never learned of its end.
                 arrived = recorded is not None and held not in recorded and held not in self._orphans
-                if decision.begun and not self._is_so(unit, decision, arrived, now):
+                if decision.begun and not self._is_so(consumers, decision, arrived, now):
                     lost.append(decision.message.id)
         return lost
 
-    def _is_so(self, unit: SqlUnit, decision: Decision, arrived: bool, now: int) -> bool:
+    def _is_so(self, consumers: Consumers, decision: Decision, arrived: bool, now: int) -> bool:
         if decision.outcome is None:
             return arrived
-        trace = unit.trace(decision.message.id, now)
+        trace = consumers.trace(decision.message.id, now)
         said = trace is not None and trace.outcome is decision.outcome
         return said and (arrived or decision.outcome is Outcome.FAILED)
 

@@ -17,7 +17,7 @@ from types import TracebackType
 from penstock import limits
 from penstock.errors import InvalidRequest, PenstockError, StoreUnavailable, TryAgain
 from penstock.gq import arguments
-from penstock.gq.access import Access, settings_of
+from penstock.gq.access import Access, consumers_of, settings_of
 from penstock.gq.backoff import Backoff
 from penstock.ids import make_id
 from penstock.model import Draft, Numbered, Reservation
@@ -123,7 +123,7 @@ class Producer:
         if not self._seqs or time.monotonic() - self._reserved_at > _FRESH_S:
             try:
                 with self._access.unit() as (unit, _now):
-                    self._reserved(unit.reserve(self._reserve))
+                    self._reserved(consumers_of(unit).reserve(self._reserve))
             except TryAgain:
                 # Better too early than refused.
                 if not self._seqs:
@@ -150,8 +150,8 @@ class Producer:
         try:
             with self._access.unit() as (unit, now):
                 ensure_queue(unit, self._queue, settings_of(self._queue), now)
-                unit.push(self._queue, messages, now, self._again)
-                reservation = unit.reserve(self._reserve)
+                consumers_of(unit).push(self._queue, messages, now, self._again)
+                reservation = consumers_of(unit).reserve(self._reserve)
         except BaseException:
             self._again = True
             raise

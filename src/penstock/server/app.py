@@ -51,8 +51,9 @@ class App:
             _PATIENCE_MS,
             MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons),
             config.store_connections,
+            limits=limits,
         )
-        self._broker = LocalBroker(self._store, clock, loop, timings, limits)
+        self._broker = LocalBroker(self._store, clock, loop, timings)
         self.faces = chosen_faces(config.faces, self._store)
         keyring = Keyring(self._store.secret)
         routes, errors = face_routes(self.faces, self._broker, keyring, config)

@@ -17,25 +17,27 @@ from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
 from penstock.keys import Keyring
 from penstock.server.config import Config
-from penstock.stores.features import ALL_FEATURES, Feature
-from penstock.stores.protocol import Store
+from penstock.stores.protocol import NOUNS, Noun, Store, missing_nouns
 
 
 @dataclass(frozen=True, slots=True)
 class Face:
     """`routes` is told which words are reserved for the other APIs on the same port."""
 
-    needs: frozenset[Feature]
+    needs: frozenset[Noun]
     routes: Callable[[Broker, Keyring, Config, frozenset[str]], list[Route]]
 
 
+# Consumers are gq's, which works on a store without a server.
+_ALL_BUT_CONSUMERS: frozenset[Noun] = frozenset(NOUNS) - {"consumers"}
+
 FACES: Mapping[str, Face] = {
     "mqs": Face(
-        frozenset({Feature.SETTINGS, Feature.ATTRIBUTES, Feature.DEDUP, Feature.REDRIVE, Feature.BARE_IDS}),
+        frozenset({"messages"}),
         lambda broker, _keyring, config, _reserved: mqs_routes(broker, cut_oversize=config.mqs_oversize == "cut"),
     ),
-    "native": Face(ALL_FEATURES, lambda broker, keyring, _config, _reserved: native_routes(broker, keyring)),
-    "emodb": Face(ALL_FEATURES, lambda broker, _keyring, _config, _reserved: emodb_routes(broker)),
+    "native": Face(_ALL_BUT_CONSUMERS, lambda broker, keyring, _config, _reserved: native_routes(broker, keyring)),
+    "emodb": Face(frozenset({"messages", "moves"}), lambda broker, _keyring, _config, _reserved: emodb_routes(broker)),
     "mqcore": Face(
         frozenset(),
         lambda broker, _keyring, config, reserved: mqcore_routes(
@@ -51,12 +53,14 @@ _NONE: frozenset[str] = frozenset()
 def chosen_faces(asked: str, store: Store) -> list[str]:
     """The faces that were asked for, or without a wish all that the store can carry."""
     names = [name.strip() for name in asked.split(",") if name.strip()]
+    with store.unit(write=False) as unit:
+        missing = missing_nouns(unit)
     if not names:
-        return [name for name, face in FACES.items() if face.needs <= store.features]
+        return [name for name, face in FACES.items() if face.needs.isdisjoint(missing)]
     for name in names:
         if name not in FACES:
             raise InvalidSetting(f"faces names {name!r}, which is none of {', '.join(FACES)}")
-        lacks = [feature.value for feature in Feature if feature in FACES[name].needs - store.features]
+        lacks = [NOUNS[noun] for noun in missing if noun in FACES[name].needs]
         if lacks:
             raise InvalidSetting(f"{store.url} cannot carry the {name} API: it does not keep {', '.join(lacks)}")
     return names

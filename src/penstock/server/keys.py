@@ -14,7 +14,6 @@ from penstock.broker import Broker
 from penstock.complaint import Complaint
 from penstock.keys import Keyring
 from penstock.model import Key
-from penstock.stores.features import Feature
 from penstock.stores.protocol import Store
 from penstock.timings import Timings
 
@@ -31,10 +30,10 @@ class KeyWatch:
         self._look_s = timings.keys_s
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = Complaint(log)
-        self._can_change = Feature.KEYS in store.features
-        if self._can_change:
-            with store.unit(write=False) as unit:
-                self._keyring.load(unit.list_keys())
+        with store.unit(write=False) as unit:
+            self._can_change = unit.keys is not None
+            if unit.keys is not None:
+                self._keyring.load(unit.keys.list())
 
     def start(self) -> None:
         if self._can_change:

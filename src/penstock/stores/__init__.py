@@ -7,6 +7,7 @@ from random import SystemRandom
 
 from penstock.errors import InvalidSetting
 from penstock.extras import how_to_get
+from penstock.limits import Limits
 from penstock.stores.memory import MemoryStore
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
 from penstock.stores.protocol import Store, Unit
@@ -26,23 +27,24 @@ def open_store(
     mqcore: MqCoreOptions | None = None,
     lanes: int = DATABASE_LANES,
     unfinished: bool = False,
+    limits: Limits = Limits(),
 ) -> Store:
     """Open the store a URL names.
 
     `patience_ms` is how long a unit of an embedded store waits for another process before it raises StoreBusy. `mqcore`
     is for a store of that kind, `lanes` for those in a database server: how many units may be open at once, and so how
     many connections. A store that a migration is still filling, or that was copied to another one, is refused, unless
-    `unfinished` is set.
+    `unfinished` is set. `limits` say how much is done at once.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
         # It is not quoted: there may be a password in it.
         raise InvalidSetting("a store is a URL such as sqlite:///data/penstock.db")
     if scheme == "memory":
-        return MemoryStore(SystemRandom())
+        return MemoryStore(SystemRandom(), limits)
     if scheme == "mqcore":
-        return open_mqcore(url, rest, mqcore or MqCoreOptions())
-    store = _open_sql(url, scheme, rest, patience_ms, lanes)
+        return open_mqcore(url, rest, mqcore or MqCoreOptions(), limits)
+    store = _open_sql(url, scheme, rest, patience_ms, lanes, limits)
     if not unfinished:
         try:
             refuse_unfinished(store)
@@ -62,10 +64,10 @@ def store_exists(url: str) -> bool:
     return scheme in ("mqcore", "memory") or not separator or _database(url, scheme).exists()
 
 
-def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int) -> Store:
+def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int, limits: Limits) -> Store:
     if scheme == "sqlite":
-        return open_sqlite(url, rest, patience_ms)
-    return NetworkStore(url, _database(url, scheme), lanes)
+        return open_sqlite(url, rest, patience_ms, limits)
+    return NetworkStore(url, _database(url, scheme), lanes, limits)
 
 
 def _database(url: str, scheme: str) -> Database:

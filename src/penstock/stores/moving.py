@@ -13,8 +13,9 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock import limits, policy
+from penstock import policy
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import Move, MoveStatus, PeekAfter, Queue
 from penstock.selection import Selector
 
@@ -40,7 +41,7 @@ class Movable(Protocol):
 
     def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int: ...
 
-    def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> list[Candidate]:
+    def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> Sequence[Candidate]:
         """The messages after a place. Where its `ready_at` is 0, ready ones by age, up to the number `through`; else
         all others but those in shipments, by `ready_at`."""
 
@@ -63,7 +64,7 @@ class _Look(Struct):
     at_end: bool = False
 
 
-def step(store: Movable, move: Move, now: int, limit: int) -> Move:
+def step(store: Movable, move: Move, now: int, limit: int, limits: Limits) -> Move:
     """The move after one more step."""
     if policy.move_wait_ms(move, now):
         return move
@@ -77,13 +78,13 @@ def step(store: Movable, move: Move, now: int, limit: int) -> Move:
         moved = store.move(move.source, move.target, now, room, move.through, move.claimed)
         stepped = _further(move, moved, moved, moved, now)
         return stepped if moved else _ended(stepped, MoveStatus.COMPLETE, now)
-    return _step_choosing(store, source, move, now, limit, room)
+    return _step_choosing(store, source, move, now, limit, room, limits)
 
 
-def _step_choosing(store: Movable, source: Queue, move: Move, now: int, limit: int, room: int) -> Move:
+def _step_choosing(store: Movable, source: Queue, move: Move, now: int, limit: int, room: int, limits: Limits) -> Move:
     # Where few may go at a time, few are looked at: what is not taken now would be read again.
-    page = limit if move.terms.per_second is None else min(limit, max(room, limits.MOVE_PAGE_ROWS))
-    found = _look(store, source, move, now, page, room)
+    page = limit if move.terms.per_second is None else min(limit, max(room, limits.move_page_rows))
+    found = _look(store, source, move, now, page, room, limits.move_bytes)
     moved = 0
     if not move.terms.dry_run:
         for name, seqs in sorted(found.going.items()):
@@ -96,7 +97,7 @@ def _step_choosing(store: Movable, source: Queue, move: Move, now: int, limit: i
     return _ended(stepped, MoveStatus.COMPLETE, now) if found.at_end or is_enough else stepped
 
 
-def _look(store: Movable, source: Queue, move: Move, now: int, page: int, room: int) -> _Look:
+def _look(store: Movable, source: Queue, move: Move, now: int, page: int, room: int, budget: int) -> _Look:
     candidates = store.look(source, move.place, move.through, now, page)
     if not candidates and move.place.ready_at:
         return _Look(_READY_ONES)
@@ -105,8 +106,8 @@ def _look(store: Movable, source: Queue, move: Move, now: int, page: int, room: 
     meant = [one for one in candidates if _is_meant(one, move, selector)]
     bodies: Mapping[int, bytes] = {}
     if selector.reads_bodies and meant:
-        bodies = store.bodies(source, [one.seq for one in meant], limits.MOVE_BYTES)
-    are_all_read = sum(map(len, bodies.values())) < limits.MOVE_BYTES
+        bodies = store.bodies(source, [one.seq for one in meant], budget)
+    are_all_read = sum(map(len, bodies.values())) < budget
     meant_seqs = {one.seq for one in meant}
     for one in candidates:
         if one.seq in meant_seqs:

@@ -1,8 +1,8 @@
 """The contract that every store keeps. The conformance suite in `tests/stores/` is this file, executed.
 
-A store holds queues and messages and applies verbs to them. It reads no clock and draws no random number
-outside its birth: every instant is a parameter, so that a test of expiry is instant. It blocks; waiting and
-wake-ups are the broker's.
+A store holds queues and messages and applies verbs to them. It reads no clock and draws no random number after it was
+made: every instant is a parameter, so that a test of expiry is instant. It blocks; waiting and waking up are the
+broker's work.
 
 The life of a message, as a store sees it:
 
@@ -10,70 +10,116 @@ The life of a message, as a store sees it:
                ▲                                │
                └── ready_at has passed, or release
 
-`ready_at` is one field with one meaning: before that instant nobody may claim the message. It is set by a
-delay and by a claim. A message is delayed, not claimed, while nobody has received it, or once its claim was
-released with a delay. A message whose `ready_at` has passed is ready, whether or not the row says so yet; but
-in a queue with a backoff, one whose claim has run out is delayed for `policy.backoff_ms` from then on. A claim
-sees to such rows first (at most `limits.PROMOTE_ROWS` of them), then takes the oldest ready ones by sequence
-number.
+`ready_at` is one field with one meaning: the message cannot be claimed before that instant. It is set by a delay and by
+a claim. A message is delayed, not claimed, until it is received for the first time, and once its claim was released
+with a delay. A message whose `ready_at` has passed is ready, whether or not the row says so yet; but in a queue with a
+backoff, one whose claim has run out is delayed for `policy.backoff_ms` from then on. A claim sees to such rows first
+(at most `promote_rows` of them), then takes the oldest ready ones by sequence number.
 
-Several processes may hold the same store. Verbs are correct because they run in a transaction, never because
-nobody else is there.
+Several processes may hold the same store. Verbs are correct because they run in a transaction, never because a process
+is alone.
+
+`Unit` is what every store has: queues, and messages that are sent, claimed and acked. Everything else is a noun with
+verbs of its own (`Messages`, `Moves`, `Shipments`, `Ledger`, `Exports`, `Consumers`, `Keys`), an attribute of the unit
+that is None where a store has no such thing. Names in backticks such as `promote_rows` are fields of `limits.Limits`.
+
+One file because it is read as one: whoever writes a store or calls one finds every promise here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Literal, Protocol, TypeVar
 
+from penstock.errors import FeatureMissing
+from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
     Claimed,
+    Consumer,
     Count,
     Counted,
     Draft,
     Export,
+    ExportRef,
+    Held,
     Key,
     LedgerFilter,
     LedgerRow,
     Message,
     Move,
     MoveTerms,
+    Numbered,
+    Outcome,
     PeekAfter,
     Purged,
     Queue,
     QueuePage,
     Receipt,
+    Reservation,
     Sent,
     SentOnce,
     Settings,
     Shipment,
+    ShipmentRef,
     Tally,
+    Trace,
 )
-from penstock.stores.features import Feature
+
+T = TypeVar("T")
 
 
 class Unit(Protocol):
     """The verbs, inside one unit of durability.
 
-    A verb either does all it says or raises before it has changed anything, so a caller may catch a
-    `CallerError` and go on with the unit. After any other error the unit is lost.
+    A verb either does all it says or raises before it has changed anything, so a caller may catch a `CallerError` and
+    go on with the unit. After any other error the unit is lost.
+
+    A store that has `messages` keeps every setting of a queue and everything a `Draft` and a `Receipt` can say. One
+    that has none may refuse a value that it cannot keep: the verb raises FeatureMissing.
     """
 
     @property
     def stirred(self) -> set[str]:
-        """The queues in which this unit has made messages ready by other means than `send`: by a release, a
-        shortened claim, a move or a dead letter; and those it has deleted. Whoever waits for one of them should
-        look again. It may name a queue too many, never one too few."""
+        """The queues in which this unit has made messages ready by other means than `send`: by a release, a shortened
+        claim, a move or a dead letter; and those it has deleted. A caller who waits for one of them should look again.
+        It may name a queue too many, never one too few."""
+
+    @property
+    def sent_to(self) -> set[str]:
+        """The queues to which this unit has sent messages."""
+
+    # Nouns
+
+    @property
+    def messages(self) -> Messages | None: ...
+
+    @property
+    def moves(self) -> Moves | None: ...
+
+    @property
+    def shipments(self) -> Shipments | None: ...
+
+    @property
+    def ledger(self) -> Ledger | None: ...
+
+    @property
+    def exports(self) -> Exports | None: ...
+
+    @property
+    def consumers(self) -> Consumers | None: ...
+
+    @property
+    def keys(self) -> Keys | None: ...
 
     # Queues
 
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
         """A new, empty queue, last in creation order.
 
-        Raises QueueExists, and DeadLetterQueueNotFound where the redrive names no queue: a queue that is
-        its own dead-letter queue becomes so by an update.
+        Raises QueueExists, and DeadLetterQueueNotFound where the redrive names a queue that does not exist: a queue
+        becomes its own dead-letter queue by an update.
         """
 
     def update_queue(self, name: str, settings: Settings) -> Queue:
@@ -87,8 +133,8 @@ class Unit(Protocol):
     def delete_queue(self, name: str, now: int) -> Queue:
         """The queue and its messages are gone for every verb at once; their rows are freed by `sweep`.
 
-        Queues that used it for their dead letters have no redrive any more. The name may be used again,
-        for a queue that shares nothing with this one. Raises QueueNotFound.
+        Queues that used it for their dead letters lose their redrive. The name may be used again, for a queue that
+        shares nothing with this one. Raises QueueNotFound.
         """
 
     def find_queue(self, name: str) -> Queue | None: ...
@@ -96,98 +142,40 @@ class Unit(Protocol):
     def list_queues(self, offset: int, limit: int) -> QueuePage:
         """In creation order, with the number of all queues."""
 
-    # Messages
+    # Messages on their way through
 
     def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
         """Append messages in the order given; one result each. Raises QueueNotFound.
 
-        In a queue with `Dedup.SEND`, a draft whose key belongs to a message that is still in the queue
-        (ready, delayed or claimed, but not past its retention) or earlier in this call is not stored, and the
-        result names that message, the oldest if there are several. One past its retention loses its key for
-        good to the later one. No attributes and empty attributes are the same.
+        In a queue with `Dedup.SEND`, a draft whose key belongs to a message that is still in the queue (ready, delayed
+        or claimed, but not past its retention) or earlier in this call is not stored, and the result names that
+        message, the oldest if there are several. One past its retention loses its key for good to the later one.
+        Missing attributes and empty attributes are the same.
         """
 
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
         """Take up to `limit` ready messages, oldest first, until now + `hold_ms`. Raises QueueNotFound.
 
-        It stops early, but never before the first message, when their bodies come to `limits.CLAIM_BYTES`.
-        None holds them for the queue's visibility time; 0 hands them out and leaves them ready (their
-        `ready_at` says now). Each delivery
-        adds one to `receives`, and one to `claim`, which never goes back. `policy.judge` decides about every
-        message seen: expired and failed ones finish, dead letters move to the dead-letter queue as by `move`,
-        and the claim goes on to the next; what it has put into its own queue again, it passes over. Dead letters
-        remember the queue they came from, until they are there again. In a queue
-        with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it that
-        have the same key and were never handed out finish as collapsed: a step of them at once, the others by later
-        claims and sweeps. None of them is handed out meanwhile; nor is a delayed one that becomes ready meanwhile.
+        It stops early, but never before the first message, when their bodies come to `claim_bytes`. None holds them for
+        the queue's visibility time; 0 hands them out and leaves them ready (their `ready_at` says now). Each delivery
+        adds one to `receives`, and one to `claim`, which never goes back.
+
+        `policy.judge` decides about every message seen: expired and failed ones finish, dead letters move to the
+        dead-letter queue as by `move`, and the claim goes on to the next; what it has put into its own queue again, it
+        passes over. Dead letters remember the queue they came from, until they are there again.
+
+        In a queue with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it
+        that have the same key and were never handed out finish as collapsed: `step_rows` of them at once, the others by
+        later claims and sweeps. None of them is handed out meanwhile; nor is a delayed one that becomes ready
+        meanwhile.
         """
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
         """Finish messages as processed; True for each that was there.
 
-        A receipt with a `claim` matches only while that claim is the message's latest, also after it has run
-        out; one with a `queue` only while the message is in it. The case of the letters in an id does not
-        matter. A message finishes once, however often this call names it.
-        """
-
-    def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
-        """Hold messages until `until`; True for each that was there. Matches as `ack` does.
-
-        A later end stays as it is unless `shorten` is set. A claim that has run out comes back to life. A
-        message that nobody has received counts as received once from then on, and one that was released with a
-        delay is claimed again.
-        """
-
-    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
-        """End the claims on these messages: they are ready after `delay_ms`, or now where that is 0. None delays each
-        as the backoff of its queue says. Matches as `ack` does.
-
-        A claim that has run out can still be released with a delay. A delayed message has no claim to end: it is
-        there, and stays delayed for as long as it was. One that nobody has received stays as it is. A claim that a
-        renewal has made, and no claim, counts as the first once it is released with a delay.
-        """
-
-    def release_all(self, queue: str, now: int, limit: int) -> int:
-        """End up to `limit` claims of a queue, those first that would end first, and say how many.
-
-        Delayed messages stay delayed; claims that have run out have ended already. Raises QueueNotFound.
-        """
-
-    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
-        """Move up to `limit` messages whose `seq` is at most `through`, those that are claimed only with `claimed`.
-
-        In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives one to
-        those that have none), and arrive unclaimed with `receives` 0; in the source's ledger they have moved.
-        Where the target already holds the same dedup key, the message finishes and the one there stays; but
-        a target with `Dedup.CLAIM` takes both. Returns how many left the source: none when source and target
-        are one queue. Raises QueueNotFound.
-        """
-
-    def purge(self, queue: str, now: int, limit: int, through: int) -> int:
-        """Finish up to `limit` messages whose `seq` is at most `through`, claimed ones too, in the order of
-        `peek`, and say how many. Raises QueueNotFound."""
-
-    def purge_older(
-        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
-    ) -> Purged:
-        """Look at up to `limit` messages behind `after` in the order of `peek`, and finish those that were sent before
-        this instant and whose `seq` is at most `through`, claimed ones too. Raises QueueNotFound.
-
-        Young messages are looked at once and left alone. One that changes its place meanwhile, because its claim ends,
-        may be missed.
-        """
-
-    def last_seq(self) -> int:
-        """The highest sequence number given out so far: the `through` of a purge or move that starts now.
-
-        Numbers of a lost unit may be lost with it.
-        """
-
-    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
-        """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`.
-
-        It stops early, but never before the first message, when their bodies come to `limits.CLAIM_BYTES`.
-        Raises QueueNotFound.
+        A receipt with a `claim` matches only while that claim is the message's latest, also after it has run out; one
+        with a `queue` only while the message is in it. The case of the letters in an id does not matter. A message
+        finishes once, however often this call names it.
         """
 
     def count(self, queue: str, now: int, limit: int) -> Count:
@@ -206,155 +194,301 @@ class Unit(Protocol):
         """The earliest instant after `now` at which a delay or a claim of the queue ends: then a message becomes ready,
         or its backoff begins.
 
-        None where there is none, or no such queue.
+        None where there is none, or the queue does not exist.
         """
-
-    def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
-        """The queue each message is in, for those that are there. Matches as `ack` does."""
-
-    # Moves that take more than one unit
-
-    def start_move(
-        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
-    ) -> Move:
-        """Remember that what is now in `source` is to move to `target`, as `terms` say; where that is None, each dead
-        letter to the queue it came from. No queue need exist yet. With `claimed`, claimed messages go along.
-
-        Raises MoveConflict as `policy.refuse_conflict` does.
-        """
-
-    def step_move(self, move_id: str, now: int, limit: int) -> Move:
-        """Look at up to `limit` messages further, move those that are meant, and say how far it is.
-
-        It is complete when a step finds nothing left, or no source, or as many have moved as its limit says; it ends in
-        error when there is no target, and whatever has not moved by then stays where it is. A step before its pace
-        allows it does nothing. Raises MoveNotFound.
-        """
-
-    def cancel_move(self, move_id: str, now: int) -> Move:
-        """Move nothing further. One that has ended stays as it is. Raises MoveNotFound."""
-
-    def list_moves(self, limit: int) -> list[Move]:
-        """Those that are remembered, the latest first."""
-
-    def find_move(self, move_id: str) -> Move | None: ...
-
-    def unfinished_moves(self) -> list[str]: ...
-
-    # Shipments: messages for one named consumer, re-readable until they end together. Only their shipment, a purge
-    # and the deletion of the queue touch them: `ready_at` is `limits.SHIPPED`, and no receipt matches.
-
-    def claim_shipment(
-        self, queue: str, consumer: str, number: int, limit: int, now: int, hold_ms: int
-    ) -> Shipment | None:
-        """Claim ready messages, as `claim` does, for shipment `number`: at most `limits.CLAIM_ROWS` a call, up to
-        `limit` in all. While the answer is GATHERING, the caller calls again. OPEN is complete: claiming the same
-        number again returns the same messages, and only prolongs it. None: nothing was ready, and nothing was made.
-
-        It lasts until now + `hold_ms`. Raises QueueNotFound, ShipmentEnded for a number that has ended, and
-        ShipmentConflict for one that is neither the open one nor, where none is open, the one after the last.
-        """
-
-    def find_shipment(self, queue: str, consumer: str, number: int) -> Shipment | None:
-        """None for one that is not remembered any more. Raises QueueNotFound."""
-
-    def list_shipments(self, queue: str, consumer: str | None, after: int, limit: int) -> list[Shipment]:
-        """By consumer, then by number; of every consumer or of one; those with numbers above `after`.
-        Raises QueueNotFound."""
-
-    def read_shipment(self, queue: str, consumer: str, number: int, start: int, limit: int) -> list[Message]:
-        """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
-        but never before the first message, when their bodies come to `limits.CLAIM_BYTES`; none past the end.
-
-        Raises QueueNotFound, ShipmentNotFound, ShipmentConflict while it is gathering, and ShipmentEnded when it is
-        no longer open, or messages at these positions have left by a purge. One that was settled with `keep` can be
-        read until the consumer's next one is settled, or `limits.SHIPMENT_KEPT_MS` have passed.
-        """
-
-    def settle_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int, keep: bool = False) -> int:
-        """Finish its messages as processed, at most `limit` a call, and say how many: 0 when all is done. The first
-        call decides: from then on the shipment is settled, and `sweep` finishes what no further call finishes.
-
-        Settling a settled one changes nothing. Raises QueueNotFound, ShipmentNotFound, ShipmentConflict while it is
-        gathering, and ShipmentEnded for one that ended otherwise.
-        """
-
-    def release_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int) -> int:
-        """The same, but its messages are ready again. A released or lost one stays as it is; ShipmentEnded is raised
-        for a settled one. One that is gathering may be released."""
-
-    def beat_shipment(self, queue: str, consumer: str, number: int, now: int, hold_ms: int) -> Shipment:
-        """A heartbeat: it lasts until now + `hold_ms`, also one whose time had passed unnoticed. Raises QueueNotFound,
-        ShipmentNotFound and ShipmentEnded."""
-
-    # Exports: rows of the ledger for one named consumer, by the same numbers.
-
-    def claim_export(
-        self, consumer: str, number: int, limit: int, now: int, counted: Counted | None = None
-    ) -> Export | Counted | None:
-        """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
-        number again returns the same. None: there are no rows yet. Raises as `claim_shipment`.
-
-        A call counts at most `limits.EXPORT_COUNT_ROWS`. While the answer is how far it is, nothing has been claimed,
-        and the caller calls again with it."""
-
-    def list_exports(self, consumer: str | None, after: int, limit: int) -> list[Export]: ...
-
-    def read_export(self, consumer: str, number: int, after: int, limit: int) -> list[LedgerRow]:
-        """Its rows whose number is above `after`, in their order. It stops early as `read_shipment` does. Raises
-        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept."""
-
-    def settle_export(self, consumer: str, number: int, now: int) -> Export:
-        """The consumer has these rows for good. Settling it again changes nothing. Raises ShipmentNotFound."""
-
-    # Sends with a key
-
-    def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
-        """Like `send`, unless a send to this queue with the same key is remembered: then nothing is stored and its
-        result is repeated. `digest` stands for the content. Remembered for `limits.IDEMPOTENCY_MS`.
-
-        Raises QueueNotFound, and SendConflict where the remembered digest is another.
-        """
-
-    # API keys
-
-    def create_key(self, key: Key) -> None:
-        """Raises KeyExists for a name that was ever used: a revoked name must not come back to life. Raises TooLarge
-        past `limits.KEYS`, revoked ones included."""
-
-    def revoke_key(self, name: str, now: int) -> None:
-        """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
-
-    def list_keys(self) -> list[Key]:
-        """All keys, revoked ones too, in the order of their creation."""
 
     # Housekeeping
 
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
-        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as
-        purged), ready messages past their retention, twins that have collapsed, ledger rows finished before
-        `ledger_before`, moves that ended `limits.MOVE_KEPT_MS` ago, ended shipments (but the latest of each consumer)
-        and sends with a key that are no longer remembered. Shipments without a heartbeat in time are lost here, and
-        those whose end is not finished go on ending.
+        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
+        messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, moves
+        that ended `move_kept_ms` ago, ended shipments (but the latest of each consumer) and sends with a key that are
+        no longer remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished
+        go on ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
 
         Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
         are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
         name it any more. Never needed for correctness. Done again and again, it frees all that can be freed.
         """
 
-    def ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
-        """What became of messages, in the order they finished, after row number `after`; all, or those wanted.
+    def prove_writable(self) -> None:
+        """Show whether the store can be written to: raises StoreUnavailable, here or at the end of the unit, where it
+        cannot. Nothing is changed."""
+
+
+class Messages(Protocol):
+    """Messages taken in hand one by one, apart from being sent, claimed and acked."""
+
+    def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
+        """Like `send`, unless a send to this queue with the same key is remembered: then nothing is stored and its
+        result is repeated. `digest` stands for the content. Remembered for `idempotency_ms`.
+
+        Raises QueueNotFound, and SendConflict where the remembered digest is another.
+        """
+
+    def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
+        """Hold messages until `until`; True for each that was there. Matches as `ack` does.
+
+        A later end stays as it is unless `shorten` is set. A claim that has run out comes back to life. A message that
+        was never received counts as received once from then on, and one that was released with a delay is claimed
+        again.
+        """
+
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
+        """End the claims on these messages: they are ready after `delay_ms`, or now where that is 0. None delays each
+        as the backoff of its queue says. Matches as `ack` does.
+
+        A claim that has run out can still be released with a delay. A delayed message has no claim to end: it is there,
+        and stays delayed for as long as it was. One that was never received stays as it is. A claim that a renewal has
+        made, without a delivery, counts as the first once it is released with a delay.
+        """
+
+    def release_all(self, queue: str, now: int, limit: int) -> int:
+        """End up to `limit` claims of a queue, those first that would end first, and say how many.
+
+        Delayed messages stay delayed; claims that have run out have ended already. Raises QueueNotFound.
+        """
+
+    def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
+        """The queue each message is in, for those that are there. Matches as `ack` does."""
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
+        """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`.
+
+        It stops early, but never before the first message, when their bodies come to `claim_bytes`. Raises
+        QueueNotFound.
+        """
+
+    def purge(self, queue: str, now: int, limit: int, through: int) -> int:
+        """Finish up to `limit` messages whose `seq` is at most `through`, claimed ones too, in the order of `peek`, and
+        say how many. Raises QueueNotFound."""
+
+    def purge_older(
+        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
+    ) -> Purged:
+        """Look at up to `limit` messages behind `after` in the order of `peek`, and finish those that were sent before
+        this instant and whose `seq` is at most `through`, claimed ones too. Raises QueueNotFound.
+
+        Young messages are looked at once and left alone. One that changes its place meanwhile, because its claim ends,
+        may be missed.
+        """
+
+    def last_seq(self) -> int:
+        """The highest sequence number given out so far: the `through` of a purge or move that starts now.
+
+        Numbers of a lost unit may be lost with it.
+        """
+
+
+class Moves(Protocol):
+    """Messages on their way from one queue to another: within one unit, or in steps that the store remembers."""
+
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+        """Move up to `limit` messages whose `seq` is at most `through`, those that are claimed only with `claimed`.
+
+        In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives one to
+        those that have none), and arrive unclaimed with `receives` 0; in the source's ledger they have moved. Where the
+        target already holds the same dedup key, the message finishes and the one there stays; but a target with
+        `Dedup.CLAIM` takes both. Returns how many left the source: none when source and target are one queue. Raises
+        QueueNotFound.
+        """
+
+    def start(
+        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+    ) -> Move:
+        """Remember that what is now in `source` is to move to `target`, as `terms` say; where that is None, each dead
+        letter to the queue it came from. The queues need not exist yet. With `claimed`, claimed messages go along.
+
+        Raises MoveConflict as `policy.refuse_conflict` does.
+        """
+
+    def step(self, move_id: str, now: int, limit: int) -> Move:
+        """Look at up to `limit` messages further, move those that are meant, and say how far it is.
+
+        It is complete when a step finds nothing left, or the source is gone, or as many have moved as its limit says;
+        it ends in error when the target is gone, and what has not moved by then stays where it is. A step before its
+        pace allows it does nothing. Raises MoveNotFound.
+        """
+
+    def cancel(self, move_id: str, now: int) -> Move:
+        """Move nothing further. One that has ended stays as it is. Raises MoveNotFound."""
+
+    def find(self, move_id: str) -> Move | None: ...
+
+    def list(self, limit: int) -> Sequence[Move]:
+        """Those that are remembered, the latest first."""
+
+    def unfinished(self) -> Sequence[str]:
+        """The ids of those that have not ended, in the order of their start."""
+
+
+class Shipments(Protocol):
+    """Messages for one named consumer, which it reads as often as it likes until they end together.
+
+    Only their shipment, a purge and the deletion of the queue touch them: their `ready_at` is `limits.SHIPPED`, and no
+    receipt matches. Every verb raises QueueNotFound for the queue it names.
+    """
+
+    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
+        """Claim ready messages, as `Unit.claim` does, for this shipment: at most `claim_rows` a call, up to `limit` in
+        all. While the answer is GATHERING, the caller calls again. OPEN is complete: claiming the same number again
+        returns the same messages, and only prolongs it. None: nothing was ready, and nothing was made.
+
+        It lasts until now + `hold_ms`. Raises ShipmentEnded for a number that has ended, and ShipmentConflict for one
+        that is neither the open one nor, where none is open, the one after the last.
+        """
+
+    def find(self, ref: ShipmentRef) -> Shipment | None:
+        """None for one that is not remembered any more."""
+
+    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+        """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
+
+    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+        """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
+        but never before the first message, when their bodies come to `claim_bytes`; none past the end.
+
+        Raises ShipmentNotFound, ShipmentConflict while it is gathering, and ShipmentEnded when it is no longer open, or
+        messages at these positions have left by a purge. One that was settled with `keep` can be read until the
+        consumer's next one is settled, or `shipment_kept_ms` have passed.
+        """
+
+    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
+        """Finish its messages as processed, at most `limit` a call, and say how many: 0 when all is done. The first
+        call decides: from then on the shipment is settled, and `sweep` finishes what no further call finishes.
+
+        Settling a settled one changes nothing. Raises ShipmentNotFound, ShipmentConflict while it is gathering, and
+        ShipmentEnded for one that ended otherwise.
+        """
+
+    def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
+        """The same, but its messages are ready again. A released or lost one stays as it is; ShipmentEnded is raised
+        for a settled one. One that is gathering may be released."""
+
+    def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
+        """A heartbeat: it lasts until now + `hold_ms`, also one whose time had passed unnoticed. Raises
+        ShipmentNotFound and ShipmentEnded."""
+
+
+class Ledger(Protocol):
+    """What became of messages."""
+
+    def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
+        """In the order the messages finished, after row number `after`; all, or those wanted.
 
         It stops early as `peek` does. Rows by time are found on the understanding that they stand by time, to within
-        `limits.LEDGER_DISORDER_MS`: where a clock was set back by more, some from around then may be passed over.
+        `ledger_disorder_ms`: where a clock was set back by more, some from around then may be passed over.
         """
 
     def tally(self, queue: str) -> Tally:
         """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""
 
-    def prove_writable(self) -> None:
-        """Show whether the store can be written to: raises StoreUnavailable, here or at the end of the unit, where it
-        cannot. Nothing is changed."""
+
+class Exports(Protocol):
+    """Rows of the ledger for one named consumer, numbered as shipments are."""
+
+    def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
+        """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
+        number again returns the same. None: there are no rows yet. Raises as `Shipments.claim`.
+
+        A call counts at most `export_count_rows`. While the answer is how far it is, nothing has been claimed, and the
+        caller calls again with it.
+        """
+
+    def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
+        """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
+
+    def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
+        """Its rows whose number is above `after`, in their order. It stops early as `Shipments.read` does. Raises
+        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept."""
+
+    def settle(self, ref: ExportRef, now: int) -> Export:
+        """The consumer has these rows for good. Settling it again changes nothing. Raises ShipmentNotFound."""
+
+
+class Consumers(Protocol):
+    """Consumers that are known to the store (gq): their claims last as long as they give signs of life.
+
+    A sign of life counts for the consumer's `dead_after_ms`, whichever way the clock jumps meanwhile. What a consumer
+    holds is recorded with the consumer, not with the messages: a claim is told from a later one by its number, so a
+    consumer that was wrongly believed dead cannot touch what has gone to another.
+    """
+
+    # Messages that get their numbers first and are stored later, so that their ids are known before they are.
+
+    def reserve(self, count: int) -> Reservation:
+        """Sequence numbers that no other message gets, ascending. Those that are never used leave a harmless gap."""
+
+    def push(self, queue: str, messages: Sequence[Numbered], now: int, again: bool = False) -> None:
+        """Store messages under the numbers they have. Raises QueueNotFound.
+
+        `again` says that an earlier attempt may have succeeded: what is there or was there is then not stored twice. A
+        queue that keeps no ledger does not know what was there. Where the queue has `Dedup.SEND`, twins are left out.
+        """
+
+    # Being alive
+
+    def register(self, consumer: Consumer, now: int) -> None:
+        """The consumer is alive, holds nothing, and is the youngest of its queue. Raises QueueNotFound.
+
+        What it held under an earlier registration is forgotten, not settled.
+        """
+
+    def attend(self, consumer_id: str) -> set[Held] | None:
+        """What the consumer holds; None when it is not registered, or its queue was deleted. It cannot be declared dead
+        from here to the end of the unit."""
+
+    def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
+        """A sign of life, and all that the consumer holds from now on. Nothing happens where it is not registered."""
+
+    def leave(self, consumer_id: str) -> None:
+        """The consumer is gone, and has settled what it held."""
+
+    def reap(self, now: int) -> int:
+        """Clear away consumers that have given no sign of life, at most `reap_consumers` of them, and say how many.
+        What they held is ready again, or has failed where messages are delivered at most once."""
+
+    # Their messages
+
+    def claim(self, consumer: Consumer, limit: int, now: int) -> Claimed:
+        """Claim for a consumer, as `Unit.claim` does, until its messages' deadlines or, where those are missing or have
+        passed, until it is dead (`limits.NEVER`). What it holds is recorded by `hold`. Raises QueueNotFound.
+
+        Its own share of the queue comes first: the living consumers, in the order of their registration, divide the
+        sequence numbers among themselves. The share is looked for among the first `share_rows` or so; where it is too
+        small, the oldest other messages fill it up. Where messages are delivered at least once, a deadline ends a
+        claim, and does not fail the message.
+        """
+
+    def settle(
+        self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
+    ) -> set[Held]:
+        """Finish messages with an outcome; where that is None, make them ready, now or after `delay_ms`. Returns those
+        that were still held by these very claims: nothing happens to the others, nor to any where the queue is gone.
+
+        One whose claim was released with a delay meanwhile is still held by that claim, and stays delayed."""
+
+    def first_due(self, queue: str) -> int | None:
+        """When the first message of the queue that is not claimed for good becomes ready; 0 if one is ready. None where
+        there is none, or the queue does not exist."""
+
+    def trace(self, message_id: str, now: int) -> Trace | None:
+        """Where a message is, or how it ended; None for one that is not remembered. One that was in a deleted queue has
+        been purged."""
+
+
+class Keys(Protocol):
+    """API keys."""
+
+    def create(self, key: Key) -> None:
+        """Raises KeyExists for a name that was ever used: a revoked name must not come back to life. Raises TooLarge
+        past `keys`, revoked ones included."""
+
+    def revoke(self, name: str, now: int) -> None:
+        """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
+
+    def list(self) -> Sequence[Key]:
+        """All keys, revoked ones too, in the order of their creation."""
 
 
 class Store(Protocol):
@@ -363,8 +497,7 @@ class Store(Protocol):
     url: str
     # A random key, drawn when the store was made: API keys are hashed with it.
     secret: bytes
-    # A server refuses at its start to serve an API on a store that lacks what the API needs.
-    features: frozenset[Feature]
+    limits: Limits
     # Whether a unit is so short that it may run on the event loop's own thread.
     inline: bool
     # How many units may be open at the same time.
@@ -379,9 +512,9 @@ class Store(Protocol):
         """A unit of durability: when the block ends, everything in it is on stable media.
 
         When the block raises, nothing of it has happened. When the end of the block raises, nothing of it is
-        acknowledged, and nothing is retried on the same descriptors: a store that has seen a failed sync opens
-        its files anew before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt.
-        With `write` False, only verbs that change nothing may be used, and no other process is kept waiting.
+        acknowledged, and nothing is retried on the same descriptors: a store that has seen a failed sync opens its
+        files anew before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt. With `write`
+        False, only verbs that change nothing may be used, and no other process is kept waiting.
         """
 
     def has_room(self) -> bool:
@@ -394,3 +527,31 @@ class Store(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+Noun = Literal["messages", "moves", "shipments", "ledger", "exports", "consumers", "keys"]
+
+# What a store without a noun does not keep, in the words of an error.
+NOUNS: dict[Noun, str] = {
+    "messages": (
+        "settings of a queue, attributes, delays and deadlines of a message, deduplication, dead-letter queues, "
+        "receipts that are renewed and released, acks that do not name the queue, peeking, purging"
+    ),
+    "moves": "moves between queues",
+    "shipments": "shipments",
+    "ledger": "the ledger",
+    "exports": "exports of the ledger",
+    "consumers": "consumers",
+    "keys": "API keys",
+}
+
+
+def needed(noun: T | None, name: Noun) -> T:
+    """A noun of a unit that the caller cannot do without. Raises FeatureMissing where the store has none."""
+    if noun is None:
+        raise FeatureMissing(f"this store does not keep {NOUNS[name]}")
+    return noun
+
+
+def missing_nouns(unit: Unit) -> list[Noun]:
+    return [name for name in NOUNS if getattr(unit, name) is None]

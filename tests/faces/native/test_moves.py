@@ -206,7 +206,7 @@ def test_who_may_send_dead_letters_home(tmp_path, rules: list[str], status: int)
     url = f"sqlite:///{tmp_path}/keys.db"
     store, secret = open_store(url), keys.mint()
     with store.unit() as unit:
-        unit.create_key(Key("k", keys.digest(store.secret, secret.encode()), tuple(rules), 0))
+        unit.keys.create(Key("k", keys.digest(store.secret, secret.encode()), tuple(rules), 0))
         unit.create_queue("q", Settings(), 1)
     store.close()
     server = ThreadServer(url)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from random import Random
 
 from penstock import ids
-from penstock.stores.features import ALL_FEATURES
-from penstock.stores.memory.state import State
+from penstock.limits import Limits
+from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import Tables
 from penstock.stores.memory.unit import MemoryUnit
 from penstock.stores.protocol import Unit
 
@@ -20,23 +21,23 @@ __all__ = ["MemoryStore"]
 
 class MemoryStore:
     url = "memory://"
-    features = ALL_FEATURES
     inline = True
     lanes = 1
     ahead_ms = 0
 
-    def __init__(self, random: Random) -> None:
-        self._state = State(ids.new_origin(random))
+    def __init__(self, random: Random, limits: Limits = Limits()) -> None:
+        self.limits = limits
+        self._tables = Tables(ids.new_origin(random))
         self.secret = random.randbytes(32)
 
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
         try:
-            yield MemoryUnit(self._state)
+            yield MemoryUnit(Session(self._tables, self.limits))
         except BaseException:
-            self._state.undo()
+            self._tables.undo()
             raise
-        self._state.keep()
+        self._tables.keep()
 
     def has_room(self) -> bool:
         return True

@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from penstock import limits
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import Claimed, Message, Outcome, Queue, Shipment, ShipmentState
-from penstock.stores.memory.state import MessageRow, ShipmentRow, State
+from penstock.model import Message, Outcome, Shipment, ShipmentRef, ShipmentState
+from penstock.stores.memory.claims import ClaimTerms, claim
+from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import ShipmentRow
 from penstock.stores.turns import check_turn
 
 _NOT_ENDED = (ShipmentState.GATHERING, ShipmentState.OPEN)
 
 
-class ShipmentVerbs:
-    _state: State
+class MemoryShipments:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tables = session.tables
 
-    def _queue(self, name: str) -> Queue:
-        raise NotImplementedError
-
-    def _claim(self, found: Queue, limit: int, now: int, until: int, room: int) -> Claimed:
-        raise NotImplementedError
-
-    def _make_ready(self, row: MessageRow) -> None:
-        raise NotImplementedError
-
-    def _message(self, queue: Queue, row: MessageRow) -> Message:
-        raise NotImplementedError
-
-    def claim_shipment(
-        self, queue: str, consumer: str, number: int, limit: int, now: int, hold_ms: int
-    ) -> Shipment | None:
-        found = self._queue(queue)
-        row = self._state.shipments.get((found.number, consumer, number))
+    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
+        consumer, number = ref.consumer, ref.number
+        found = self._session.queue(ref.queue)
+        row = self._tables.shipments.get((found.number, consumer, number))
         if row is None:
             own = self._of_consumer(found.number, consumer)
             last = own[-1].shipment if own else None
             check_turn(consumer, number, last.number if last else 0, last is not None and last.state in _NOT_ENDED)
             row = ShipmentRow(
-                found.number, Shipment(queue, consumer, number, ShipmentState.GATHERING, 0, 0, now, now + hold_ms)
+                found.number, Shipment(ref.queue, consumer, number, ShipmentState.GATHERING, 0, 0, now, now + hold_ms)
             )
         shipment = row.shipment
         if shipment.state not in _NOT_ENDED:
             raise ShipmentEnded(consumer, number, shipment.state)
         if shipment.state is ShipmentState.OPEN:
             return self._put(row, replace(shipment, until=max(shipment.until, now + hold_ms)))
-        step = max(0, min(limits.CLAIM_ROWS, limit - len(row.seqs)))
+        step = max(0, min(self._session.limits.claim_rows, limit - len(row.seqs)))
         # A shipment is not read by its claim, so the size of its messages is no limit.
-        messages = self._claim(found, step, now, limits.SHIPPED, limits.SHIPMENT_ROWS * limits.BODY_BYTES).messages
+        terms = ClaimTerms(limits.SHIPPED, limits.SHIPMENT_ROWS * limits.BODY_BYTES)
+        messages = claim(self._session, found, step, now, terms).messages
         row = replace(row, seqs=tuple(sorted((*row.seqs, *(message.seq for message in messages)))))
         is_whole = len(messages) < step or len(row.seqs) >= limit
         if is_whole and not row.seqs:
@@ -63,75 +57,77 @@ class ShipmentVerbs:
             ),
         )
 
-    def find_shipment(self, queue: str, consumer: str, number: int) -> Shipment | None:
-        row = self._state.shipments.get((self._queue(queue).number, consumer, number))
+    def find(self, ref: ShipmentRef) -> Shipment | None:
+        row = self._tables.shipments.get((self._session.queue(ref.queue).number, ref.consumer, ref.number))
         return None if row is None else row.shipment
 
-    def list_shipments(self, queue: str, consumer: str | None, after: int, limit: int) -> list[Shipment]:
-        number = self._queue(queue).number
-        rows = [row for key, row in sorted(self._state.shipments.items()) if key[0] == number]
+    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+        number = self._session.queue(queue).number
+        rows = [row for key, row in sorted(self._tables.shipments.items()) if key[0] == number]
         shipments = [row.shipment for row in rows if consumer in (None, row.shipment.consumer)]
         return [shipment for shipment in shipments if shipment.number > after][:limit]
 
-    def read_shipment(self, queue: str, consumer: str, number: int, start: int, limit: int) -> list[Message]:
-        found = self._queue(queue)
-        row = self._shipment(queue, consumer, number)
+    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+        found = self._session.queue(ref.queue)
+        row = self._found(ref)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
-            raise ShipmentConflict(consumer, number, number)
+            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
         if state is not ShipmentState.OPEN and not row.readable:
-            raise ShipmentEnded(consumer, number, state)
+            raise ShipmentEnded(ref.consumer, ref.number, state)
         kept = {message.seq: message for message in row.kept}
         messages: list[Message] = []
-        room = limits.CLAIM_BYTES
+        room = self._session.limits.claim_bytes
         for seq in row.seqs[start : start + limit]:
-            message = kept.get(seq) or self._state.messages.get(seq)
+            message = kept.get(seq) or self._tables.messages.get(seq)
             if message is None:
-                raise ShipmentEnded(consumer, number, "purged" if state is ShipmentState.OPEN else state)
-            messages.append(self._message(found, message))
+                raise ShipmentEnded(ref.consumer, ref.number, "purged" if state is ShipmentState.OPEN else state)
+            messages.append(self._session.message(found, message))
             room -= len(message.draft.body)
             if room <= 0:
                 break
         return messages
 
-    def settle_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int, keep: bool = False) -> int:
-        row = self._shipment(queue, consumer, number)
+    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
+        row = self._found(ref)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
-            raise ShipmentConflict(consumer, number, number)
+            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
         if state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
-            raise ShipmentEnded(consumer, number, state)
+            raise ShipmentEnded(ref.consumer, ref.number, state)
         if state is ShipmentState.OPEN:
             row = self._decide(replace(row, readable=keep), ShipmentState.SETTLED, now)
-        former = [one for one in self._of_consumer(row.queue, consumer) if one.shipment.state is ShipmentState.SETTLED]
+        former = [
+            one for one in self._of_consumer(row.queue, ref.consumer) if one.shipment.state is ShipmentState.SETTLED
+        ]
         for one in former:
-            if one.shipment.number < number:
+            if one.shipment.number < ref.number:
                 self._free(one, limit)
         return self._go_on_ending(row, now, limit)
 
-    def release_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int) -> int:
-        row = self._shipment(queue, consumer, number)
+    def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
+        row = self._found(ref)
         if row.shipment.state is ShipmentState.SETTLED:
-            raise ShipmentEnded(consumer, number, row.shipment.state)
+            raise ShipmentEnded(ref.consumer, ref.number, row.shipment.state)
         if row.shipment.state in _NOT_ENDED:
             row = self._decide(row, ShipmentState.RELEASED, now)
         return self._go_on_ending(row, now, limit)
 
-    def beat_shipment(self, queue: str, consumer: str, number: int, now: int, hold_ms: int) -> Shipment:
-        row = self._shipment(queue, consumer, number)
+    def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
+        row = self._found(ref)
         if row.shipment.state not in _NOT_ENDED:
-            raise ShipmentEnded(consumer, number, row.shipment.state)
+            raise ShipmentEnded(ref.consumer, ref.number, row.shipment.state)
         return self._put(row, replace(row.shipment, until=now + hold_ms))
 
-    def sweep_shipments(self, now: int, limit: int) -> int:
+    def sweep(self, now: int, limit: int) -> int:
         freed = 0
-        for row in [row for _, row in sorted(self._state.shipments.items())]:
+        for row in [row for _, row in sorted(self._tables.shipments.items())]:
             if freed < limit:
                 freed += self._tend(row, now, limit - freed)
         return freed
 
     def _tend(self, row: ShipmentRow, now: int, limit: int) -> int:
-        if self._state.queues[row.queue].deleted:
+        if self._tables.queues[row.queue].deleted:
             freed = self._free(row, limit)
             return freed + self._forget(row) if freed < limit else freed
         if row.shipment.state in _NOT_ENDED and row.shipment.until < now:
@@ -141,14 +137,14 @@ class ShipmentVerbs:
             return 0
         if row.cleared < len(row.seqs):
             return self._go_on_ending(row, now, limit)
-        if row.kept and (not row.readable or ended_at < now - limits.SHIPMENT_KEPT_MS):
+        if row.kept and (not row.readable or ended_at < now - self._session.limits.shipment_kept_ms):
             return self._free(row, limit)
         return self._forget(row) if self._is_old(row, ended_at, now) else 0
 
     def _is_old(self, row: ShipmentRow, ended_at: int, now: int) -> bool:
         """The latest of a consumer says which number is next."""
         is_latest = self._of_consumer(row.queue, row.shipment.consumer)[-1] is row
-        return not is_latest and ended_at < now - limits.SHIPMENT_REMEMBERED_MS
+        return not is_latest and ended_at < now - self._session.limits.shipment_remembered_ms
 
     def _free(self, row: ShipmentRow, limit: int) -> int:
         kept = row.kept[limit:]
@@ -157,39 +153,39 @@ class ShipmentVerbs:
 
     def _forget(self, row: ShipmentRow) -> int:
         key = row.queue, row.shipment.consumer, row.shipment.number
-        self._state.replace("shipments", {k: v for k, v in self._state.shipments.items() if k != key})
+        self._tables.replace("shipments", {k: v for k, v in self._tables.shipments.items() if k != key})
         return 1
 
     def _decide(self, row: ShipmentRow, state: ShipmentState, now: int) -> ShipmentRow:
         self._put(row, replace(row.shipment, state=state, ended_at=now))
-        return self._state.shipments[row.queue, row.shipment.consumer, row.shipment.number]
+        return self._tables.shipments[row.queue, row.shipment.consumer, row.shipment.number]
 
     def _go_on_ending(self, row: ShipmentRow, now: int, limit: int) -> int:
         done, cleared, kept = 0, row.cleared, row.kept
         while limit > 0 and not done and cleared < len(row.seqs):
-            found = map(self._state.messages.get, row.seqs[cleared : cleared + limit])
+            found = map(self._tables.messages.get, row.seqs[cleared : cleared + limit])
             for message in [message for message in found if message is not None]:
                 done += 1
                 if row.shipment.state is not ShipmentState.SETTLED:
-                    self._make_ready(message)
+                    self._session.make_ready(message)
                     continue
-                self._state.depart(message, Outcome.PROCESSED, now)
+                self._tables.depart(message, Outcome.PROCESSED, now)
                 kept = (*kept, message) if row.readable else kept
             cleared = min(cleared + limit, len(row.seqs))
         self._put(replace(row, cleared=cleared, kept=kept), row.shipment)
         return done
 
-    def _of_consumer(self, queue: int, consumer: str) -> list[ShipmentRow]:
-        shipments = sorted(self._state.shipments.items())
+    def _of_consumer(self, queue: int, consumer: str) -> Sequence[ShipmentRow]:
+        shipments = sorted(self._tables.shipments.items())
         return [row for (number, name, _), row in shipments if (number, name) == (queue, consumer)]
 
-    def _shipment(self, queue: str, consumer: str, number: int) -> ShipmentRow:
-        row = self._state.shipments.get((self._queue(queue).number, consumer, number))
+    def _found(self, ref: ShipmentRef) -> ShipmentRow:
+        row = self._tables.shipments.get((self._session.queue(ref.queue).number, ref.consumer, ref.number))
         if row is None:
-            raise ShipmentNotFound(consumer, number)
+            raise ShipmentNotFound(ref.consumer, ref.number)
         return row
 
     def _put(self, row: ShipmentRow, shipment: Shipment) -> Shipment:
         key = row.queue, shipment.consumer, shipment.number
-        self._state.replace("shipments", {**self._state.shipments, key: replace(row, shipment=shipment)})
+        self._tables.replace("shipments", {**self._tables.shipments, key: replace(row, shipment=shipment)})
         return shipment

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from penstock.errors import InvalidSetting
-from penstock.stores.features import Feature
+from penstock.limits import Limits
 from penstock.stores.mqcore.folders import Folders, translated
 from penstock.stores.mqcore.mover import GRACE_S, Mover
 from penstock.stores.mqcore.reaper import Reaper
@@ -47,9 +47,9 @@ class MqCoreOptions:
     sync_threads: int = 16
 
 
-def open_mqcore(url: str, path: str, options: MqCoreOptions) -> MqCoreStore:
+def open_mqcore(url: str, path: str, options: MqCoreOptions, limits: Limits = Limits()) -> MqCoreStore:
     """`path` is what follows `mqcore://`: `/relative/folder`, or `//absolute/folder`."""
-    return MqCoreStore(url, folder_of(url, path), options, SystemRandom())
+    return MqCoreStore(url, folder_of(url, path), options, SystemRandom(), limits)
 
 
 def folder_of(url: str, path: str) -> Path:
@@ -61,15 +61,15 @@ def folder_of(url: str, path: str) -> Path:
 
 
 class MqCoreStore:
-    features: frozenset[Feature] = frozenset()
     secret = b""
     # A unit waits for as many syncs as it has files: the event loop must not.
     inline = False
     lanes = 1
     ahead_ms = 0
 
-    def __init__(self, url: str, root: Path, options: MqCoreOptions, random: Random) -> None:
+    def __init__(self, url: str, root: Path, options: MqCoreOptions, random: Random, limits: Limits = Limits()) -> None:
         self.url = url
+        self.limits = limits
         self.root = root
         self._peers = options.peers
         self._random = random
@@ -92,7 +92,7 @@ class MqCoreStore:
             self._reopen()
         self._folders.forget_some()
         round_ = Round(self._folders, self._syncs)
-        unit = MqCoreUnit(self.state, round_)
+        unit = MqCoreUnit(self.state, round_, self.limits)
         try:
             yield unit
             unit.end()

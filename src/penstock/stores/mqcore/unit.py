@@ -8,15 +8,14 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from penstock import ids, limits
-from penstock.errors import QueueExists, QueueNotFound, StoreForeign
+from penstock import ids
+from penstock.errors import FeatureMissing, QueueExists, QueueNotFound, StoreForeign
+from penstock.limits import Limits
 from penstock.model import Claimed, Count, Draft, Message, Queue, QueuePage, Receipt, Sent, Settings
-from penstock.stores.features import Feature
 from penstock.stores.mqcore import files
 from penstock.stores.mqcore.cursor import is_file, message_names
 from penstock.stores.mqcore.delays import due_of, set_due
 from penstock.stores.mqcore.folders import QueueFolder, move
-from penstock.stores.mqcore.lacks import LackingVerbs, lacks
 from penstock.stores.mqcore.paths import (
     SEPARATOR,
     check_queue,
@@ -40,9 +39,20 @@ _CLAIM = 1
 _SWEEP_FILES = 256
 
 
-class MqCoreUnit(LackingVerbs):
-    def __init__(self, state: State, round_: Round) -> None:
+class MqCoreUnit:
+    # The document knows none of these.
+    messages = None
+    moves = None
+    shipments = None
+    ledger = None
+    exports = None
+    consumers = None
+    keys = None
+
+    def __init__(self, state: State, round_: Round, limits: Limits) -> None:
         self.stirred: set[str] = set()
+        self.sent_to: set[str] = set()
+        self._limits = limits
         self._state = state
         self._round = round_
         self._folders = round_.folders
@@ -56,7 +66,7 @@ class MqCoreUnit(LackingVerbs):
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
         check_queue(name)
         if settings != _DEFAULT:
-            lacks(Feature.SETTINGS)
+            raise _cannot_keep("settings of a queue")
         folders = self._folders
         try:
             os.mkdir(name, 0o700, dir_fd=folders.queues)
@@ -67,6 +77,9 @@ class MqCoreUnit(LackingVerbs):
         self._round.touch(folders.queues)
         self._round.undo_by(lambda: os.rmdir(name, dir_fd=folders.queues))
         return self._shown(self._queue(name))
+
+    def update_queue(self, name: str, settings: Settings) -> Queue:
+        raise _cannot_keep("settings of a queue")
 
     def delete_queue(self, name: str, now: int) -> Queue:
         """The folder leaves as a whole, so that nothing can arrive in it any more; then what is on its way."""
@@ -112,12 +125,13 @@ class MqCoreUnit(LackingVerbs):
         found = self._queue(queue)
         for draft in drafts:
             if draft.attributes or draft.delay_ms or draft.deadline_at is not None:
-                lacks(Feature.ATTRIBUTES)
+                raise _cannot_keep("attributes, delays and deadlines of a message")
         sent = []
         for draft in drafts:
             message_id = self._state.next_id(now)
             self._round.write(found, message_id, draft)
             sent.append(Sent(message_id, stored=True))
+        self.sent_to.add(queue)
         return sent
 
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
@@ -129,7 +143,7 @@ class MqCoreUnit(LackingVerbs):
         found.cursor.refresh()
         messages: list[Message] = []
         looked_at: set[str] = set()
-        room = limits.CLAIM_BYTES
+        room = self._limits.claim_bytes
         while len(messages) < limit and room > 0:
             file = found.cursor.take(limit - len(messages))
             if file is None or file in looked_at:
@@ -188,7 +202,7 @@ class MqCoreUnit(LackingVerbs):
 
     def _ack(self, receipt: Receipt) -> bool:
         if receipt.queue is None:
-            lacks(Feature.BARE_IDS)
+            raise _cannot_keep("acks that do not name the queue")
         queue = self._folders.queue(receipt.queue)
         if queue is None or receipt.claim not in (None, _CLAIM):
             return False
@@ -280,6 +294,10 @@ class MqCoreUnit(LackingVerbs):
     def _stir(self, queue: QueueFolder, message_id: str) -> None:
         _arrive(queue, message_id)
         self.stirred.add(queue.name)
+
+
+def _cannot_keep(what: str) -> FeatureMissing:
+    return FeatureMissing(f"an mqcore:// store does not keep {what}")
 
 
 def _arrive(queue: QueueFolder, message_id: str) -> None:

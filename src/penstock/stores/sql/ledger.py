@@ -21,7 +21,7 @@ _TOGETHER = 20
 class LedgerVerbs:
     session: Session
 
-    def ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
+    def read_ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
         end = self.session.engine.ledger_end()
         if wanted is None:
             return self.ledger_rows(after, end, limit)

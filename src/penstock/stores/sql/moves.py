@@ -86,7 +86,7 @@ class MoveVerbs(ArrivalVerbs):
         move = self._locked(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
-        return self._put(move, moving.step(self, move, now, limit))
+        return self._put(move, moving.step(self, move, now, limit, self.session.limits))
 
     def cancel_move(self, move_id: str, now: int) -> Move:
         move = self._locked(move_id)

@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
-from penstock.stores.features import ALL_FEATURES
+from penstock.limits import Limits
 from penstock.stores.protocol import Unit
 from penstock.stores.sql.engine import Engine
 from penstock.stores.sql.hints import Hints
@@ -98,11 +98,11 @@ class Link:
 
 
 class NetworkStore:
-    features = ALL_FEATURES
     inline = False
 
-    def __init__(self, url: str, database: Database, lanes: int) -> None:
+    def __init__(self, url: str, database: Database, lanes: int, limits: Limits = Limits()) -> None:
         self.url = url
+        self.limits = limits
         self.lanes = lanes
         # The database's time, and when it was that by the clock that nobody sets.
         self._told: tuple[int, float] | None = None
@@ -128,7 +128,7 @@ class NetworkStore:
     def unit(self, write: bool = True) -> Iterator[Unit]:
         with self._lanes:
             link = self._begin(write)
-            session = Session(link.engine, self._origin, link.cache, self._hints)
+            session = Session(link.engine, self._origin, link.cache, self._hints, self.limits)
             try:
                 yield SqlUnit(session)
                 session.flush()

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock import ids, policy
 from penstock.errors import QueueNotFound
+from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, Row
 from penstock.stores.sql.hints import Hints
@@ -98,10 +99,13 @@ class Cache:
 class Session:
     """One unit's state. The cache must hold nothing that is not true inside this transaction."""
 
-    def __init__(self, engine: Engine, origin: str, cache: Cache, hints: Hints | None = None) -> None:
+    def __init__(
+        self, engine: Engine, origin: str, cache: Cache, hints: Hints | None = None, limits: Limits = Limits()
+    ) -> None:
         self.engine = engine
         self.origin = origin
         self.hints = hints
+        self.limits = limits
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
         self._cache = cache

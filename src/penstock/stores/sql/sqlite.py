@@ -24,8 +24,8 @@ import apsw
 from penstock import ids, limits
 from penstock.complaint import Complaint
 from penstock.errors import InvalidSetting, StoreBusy, StoreCorrupt, StoreFull, StoreReadOnly, StoreUnavailable
+from penstock.limits import Limits
 from penstock.stores.changes import AllBut
-from penstock.stores.features import ALL_FEATURES
 from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql import forks, migrations
 from penstock.stores.sql.apsw_engine import ApswEngine, translated
@@ -57,25 +57,25 @@ _EMPTY_QUEUES = """
        AND NOT EXISTS (SELECT 1 FROM tally WHERE tally.queue = q.number AND arrived > departed) LIMIT ?"""
 
 
-def open_sqlite(url: str, path: str, patience_ms: int) -> Store:
+def open_sqlite(url: str, path: str, patience_ms: int, limits: Limits = Limits()) -> Store:
     """`path` is what follows `sqlite://`: `/relative/to/here.db`, or `//absolute/path.db`."""
     if not path.startswith("/") or len(path) < 2:
         raise InvalidSetting(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {url!r}")
-    return SqliteStore(url, Path(path[1:]), patience_ms)
+    return SqliteStore(url, Path(path[1:]), patience_ms, limits)
 
 
 class SqliteStore:
-    features = ALL_FEATURES
     inline = True
     lanes = 1
     ahead_ms = 0
 
-    def __init__(self, url: str, path: Path, patience_ms: int = 10_000) -> None:
+    def __init__(self, url: str, path: Path, patience_ms: int = 10_000, limits: Limits = Limits()) -> None:
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < _OLDEST_SAFE_SQLITE:
             raise InvalidSetting(
                 f"SQLite {apsw.sqlite_lib_version()} can corrupt shared files; 3.51.3 or later is needed"
             )
         self.url = url
+        self.limits = limits
         self._file = SqliteFile(path)
         self.path = self._file.path
         self._process = os.getpid()
@@ -181,7 +181,7 @@ class SqliteStore:
             if version != self._cache.version:
                 self._cache.is_of(version)
                 self._engine.forget()
-            session = Session(self._engine, self._origin, self._cache)
+            session = Session(self._engine, self._origin, self._cache, limits=self.limits)
             yield SqlUnit(session)
             session.flush()
             if write:

@@ -8,6 +8,7 @@ from penstock.stores.sql.departures import DepartureVerbs
 from penstock.stores.sql.exports import ExportVerbs
 from penstock.stores.sql.keys import KeyVerbs
 from penstock.stores.sql.moves import MoveVerbs
+from penstock.stores.sql.nouns import SqlConsumers, SqlExports, SqlKeys, SqlLedger, SqlMoves, SqlShipments
 from penstock.stores.sql.pushes import PushVerbs
 from penstock.stores.sql.queues import QueueVerbs
 from penstock.stores.sql.receipts import ReceiptVerbs
@@ -40,3 +41,35 @@ class SqlUnit(
     @property
     def stirred(self) -> set[str]:
         return self.session.stirred
+
+    @property
+    def sent_to(self) -> set[str]:
+        return self.session.sent_to
+
+    @property
+    def messages(self) -> SqlUnit:
+        return self
+
+    @property
+    def moves(self) -> SqlMoves:
+        return SqlMoves(self)
+
+    @property
+    def shipments(self) -> SqlShipments:
+        return SqlShipments(self)
+
+    @property
+    def ledger(self) -> SqlLedger:
+        return SqlLedger(self)
+
+    @property
+    def exports(self) -> SqlExports:
+        return SqlExports(self)
+
+    @property
+    def consumers(self) -> SqlConsumers:
+        return SqlConsumers(self)
+
+    @property
+    def keys(self) -> SqlKeys:
+        return SqlKeys(self)

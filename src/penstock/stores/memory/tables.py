@@ -1,7 +1,7 @@
 """What the memory store holds, and how a lost unit is taken back.
 
 Rows are never changed, only replaced, and every replacement goes through one of the methods here: each notes
-how to restore what was there before. The verbs in `unit.py` need not think about failure.
+how to restore what was there before. The verbs need not think about failure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock import ids
-from penstock.model import Draft, Export, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Shipment
+from penstock.model import Consumer, Draft, Export, Held, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Shipment
 
 
 class QueueRow(Struct, frozen=True):
@@ -74,7 +74,17 @@ class SendingRow(Struct, frozen=True):
     sent_at: int
 
 
-class State:
+class ConsumerRow(Struct, frozen=True):
+    """A consumer that is registered with a queue, as the `rank`th since the queue was made."""
+
+    queue: int
+    rank: int
+    consumer: Consumer
+    beat_at: int
+    held: frozenset[Held] = frozenset()
+
+
+class Tables:
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self.queues: dict[int, QueueRow] = {}
@@ -87,6 +97,7 @@ class State:
         self.shipments: dict[tuple[int, str, int], ShipmentRow] = {}
         self.exports: dict[tuple[str, int], Export] = {}
         self.sendings: dict[tuple[int, str], SendingRow] = {}
+        self.consumers: dict[str, ConsumerRow] = {}
         # Twins that have collapsed and are not finished: the key, by the number of its queue, and up to which message.
         self.collapsing: dict[tuple[int, bytes], int] = {}
         self.last_seq = 0
@@ -213,7 +224,9 @@ class State:
     # What is small, or rarely changed, is replaced as a whole.
 
     def replace(
-        self, name: Literal["ledger", "moves", "keys", "shipments", "exports", "sendings", "collapsing"], value: object
+        self,
+        name: Literal["ledger", "moves", "keys", "shipments", "exports", "sendings", "consumers", "collapsing"],
+        value: object,
     ) -> None:
         self._undo.append(partial(setattr, self, name, getattr(self, name)))
         setattr(self, name, value)

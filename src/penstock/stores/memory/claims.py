@@ -1,0 +1,160 @@
+"""How messages are handed out: to anyone, for a shipment, or to a consumer that prefers its share of the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice, takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from penstock import policy
+from penstock.model import Claimed, Dedup, Message, Outcome, Queue
+from penstock.policy import Verdict
+from penstock.stores.memory import collapses
+from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import MessageRow
+
+_FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
+
+
+class Share(Struct, frozen=True):
+    """The messages whose number leaves the remainder `rank` when it is divided by `among`."""
+
+    rank: int
+    among: int
+
+
+class ClaimTerms(Struct, frozen=True):
+    """How messages are claimed: until when, 0 where they stay ready; how many bytes of them; whether until their
+    deadline where that lies ahead; whether those past their deadline fail; and whose share comes first."""
+
+    until: int
+    room: int
+    to_deadline: bool = False
+    heeds_deadlines: bool = True
+    share: Share | None = None
+
+
+def claim(session: Session, queue: Queue, limit: int, now: int, terms: ClaimTerms) -> Claimed:
+    return _Claim(session, queue, limit, now, terms).run()
+
+
+class _Claim:
+    """One claim under way."""
+
+    def __init__(self, session: Session, queue: Queue, limit: int, now: int, terms: ClaimTerms) -> None:
+        self._session = session
+        self._tables = session.tables
+        self._queue = queue
+        self._limit = limit
+        self._now = now
+        self._terms = terms
+        self._room = terms.room
+        self._collapsed = 0
+        self._is_cut = False
+        self._messages: list[Message] = []
+
+    def run(self) -> Claimed:
+        self._session.promote(self._queue, self._now)
+        collapses.go_on(self._tables, self._now, self._session.limits.step_rows, self._queue.number)
+        if self._terms.share is None:
+            self._take(self._session.ready(self._queue))
+        else:
+            self._take_share_first(self._terms.share)
+        is_short = len(self._messages) < self._limit
+        return Claimed(self._messages, more=is_short and (self._is_cut or self._room <= 0))
+
+    @property
+    def _goes_on(self) -> bool:
+        return len(self._messages) < self._limit and self._room > 0 and not self._is_cut
+
+    def _take(self, rows: Iterable[MessageRow]) -> None:
+        ready = iter(rows)
+        while self._goes_on and (row := next(ready, None)) is not None:
+            if self._tables.messages.get(row.seq) is not row:
+                continue  # it has collapsed behind one that was delivered
+            if not self._collapses(row):
+                verdict = self._verdict(row)
+                if verdict is Verdict.DELIVER:
+                    self._deliver(row)
+                else:
+                    self._finish(row, verdict)
+
+    def _take_share_first(self, share: Share) -> None:
+        after = 0
+        while self._goes_on and (rows := self._own_share_first(share, after)):
+            before = len(self._messages)
+            self._take(rows)
+            after = rows[-1].seq
+            if len(self._messages) == before:
+                after = self._clear(after)
+
+    def _own_share_first(self, share: Share, after: int) -> list[MessageRow]:
+        """Of the ready messages, those of the share; where they are too few, the oldest of the others as well."""
+        limit = self._limit - len(self._messages)
+        look = min(max(limit, self._session.limits.share_rows), limit * share.among * 2)
+        ready = list(islice(self._ready_after(after), look))
+        own = [row for row in ready if row.seq % share.among == share.rank]
+        others = [row for row in ready if row.seq % share.among != share.rank]
+        room, found = self._room, []
+        for row in sorted((own + others)[:limit], key=lambda row: row.seq):
+            if room <= 0:
+                break
+            found.append(row)
+            room -= len(row.draft.body)
+        return found
+
+    def _clear(self, after: int) -> int:
+        """Where no message of a page can be delivered, those behind it may be as old: they leave as well. Returns the
+        number of the last message seen."""
+        for row in takewhile(lambda row: self._verdict(row) is not Verdict.DELIVER, self._ready_after(after)):
+            after = row.seq
+            if not self._collapses(row):
+                self._finish(row, self._verdict(row))
+        return after
+
+    def _ready_after(self, after: int) -> Iterable[MessageRow]:
+        return takewhile(lambda row: row.ready_at == 0, self._tables.in_order(self._queue.number, 0, after))
+
+    def _collapses(self, row: MessageRow) -> bool:
+        """Whether a message is a twin that an earlier claim has left: then it is gone now, or the claim ends here."""
+        if self._queue.settings.dedup is not Dedup.CLAIM or not collapses.is_doomed(self._tables, row):
+            return False
+        if self._collapsed == self._session.limits.step_rows:
+            self._is_cut = True
+        else:
+            self._tables.depart(row, Outcome.COLLAPSED, self._now)
+            self._collapsed += 1
+        return True
+
+    def _verdict(self, row: MessageRow) -> Verdict:
+        deadline_at = row.draft.deadline_at if self._terms.heeds_deadlines else None
+        return policy.judge(self._queue.settings, self._now, row.sent_at, row.receives, deadline_at)
+
+    def _finish(self, row: MessageRow, verdict: Verdict) -> None:
+        redrive = self._queue.settings.redrive
+        if verdict is Verdict.DEAD_LETTER and redrive is not None:
+            dead_letters = self._session.queue(redrive.dead_letter_queue)
+            self._session.carry_over(row, dead_letters, Outcome.DEAD_LETTERED, self._now)
+        else:
+            self._tables.depart(row, _FINISHED[verdict], self._now)
+
+    def _deliver(self, row: MessageRow) -> None:
+        now, until, deadline_at = self._now, self._terms.until, row.draft.deadline_at
+        if self._terms.to_deadline and deadline_at is not None and deadline_at > now:
+            until = deadline_at
+        if self._queue.settings.dedup is Dedup.CLAIM and row.receives == 0:
+            collapses.collapse(self._tables, row, now, self._session.limits.step_rows)
+        delivered = replace(
+            row,
+            ready_at=until,
+            receives=row.receives + 1,
+            claim=row.claim + 1,
+            first_claimed_at=now if row.first_claimed_at is None else row.first_claimed_at,
+            last_claimed_at=now,
+            put_off=False,
+        )
+        self._tables.put_message(delivered)
+        self._messages.append(self._session.message(self._queue, replace(delivered, ready_at=until or now)))
+        self._room -= len(row.draft.body)

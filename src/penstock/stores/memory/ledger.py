@@ -1,0 +1,132 @@
+"""The ledger of the memory store, and its exports."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from penstock.errors import ShipmentEnded, ShipmentNotFound
+from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, Tally
+from penstock.stores.memory.session import Session
+from penstock.stores.turns import check_turn
+
+
+class MemoryLedger:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tables = session.tables
+
+    def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
+        rows = self._tables.ledger
+        start = bisect_right(rows, after, key=lambda row: row.number)
+        found = (row for row in islice(rows, start, None) if wanted is None or _is_wanted(row, wanted))
+        return _within(islice(found, limit), self._session.limits.claim_bytes)
+
+    def tally(self, queue: str) -> Tally:
+        row = self._tables.queues[self._session.queue(queue).number]
+        return Tally(row.arrived, row.departed)
+
+    def sweep(self, before: int, limit: int) -> int:
+        ledger = self._tables.ledger
+        old = {row.number for row in islice((row for row in ledger if row.finished_at < before), limit)}
+        if old:
+            self._tables.replace("ledger", [row for row in ledger if row.number not in old])
+        return len(old)
+
+
+class MemoryExports:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tables = session.tables
+
+    def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
+        consumer, number = ref.consumer, ref.number
+        export = self._tables.exports.get((consumer, number))
+        if export is None:
+            own = self.list(consumer, 0, len(self._tables.exports))
+            check_turn(consumer, number, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None)
+            after = own[-1].through if own else 0
+            if counted is None or counted.after != after:
+                counted = Counted(after, 0, after, 0)
+            step = min(limit - counted.rows, self._session.limits.export_count_rows)
+            rows = self._rows(counted.through, step)
+            if rows:
+                counted = Counted(after, counted.first or rows[0].number, rows[-1].number, counted.rows + len(rows))
+            if len(rows) == step and counted.rows < limit:
+                return counted
+            if not counted.rows:
+                return None
+            export = self._put(Export(consumer, number, after, counted.through, counted.rows, now))
+        if export.settled_at is not None:
+            raise ShipmentEnded(consumer, number, "settled")
+        return export
+
+    def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
+        exports = [export for _, export in sorted(self._tables.exports.items())]
+        return [e for e in exports if consumer in (None, e.consumer) and e.number > after][:limit]
+
+    def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
+        export = self._found(ref)
+        if export.settled_at is not None:
+            raise ShipmentEnded(ref.consumer, ref.number, "settled")
+        whole = [row for row in self._rows(export.after, export.rows) if row.number <= export.through]
+        if len(whole) < export.rows:
+            raise ShipmentEnded(ref.consumer, ref.number, "purged")
+        rest = islice((row for row in whole if row.number > after), limit)
+        return _within(rest, self._session.limits.claim_bytes)
+
+    def _rows(self, after: int, limit: int) -> Sequence[LedgerRow]:
+        rows = self._tables.ledger
+        start = bisect_right(rows, after, key=lambda row: row.number)
+        return rows[start : start + limit]
+
+    def settle(self, ref: ExportRef, now: int) -> Export:
+        export = self._found(ref)
+        return export if export.settled_at is not None else self._put(replace(export, settled_at=now))
+
+    def sweep(self, now: int) -> int:
+        exports = self._tables.exports
+        last = dict(sorted(exports))
+        kept = {
+            key: export
+            for key, export in exports.items()
+            if export.settled_at is None
+            or export.settled_at >= now - self._session.limits.shipment_remembered_ms
+            or last[export.consumer] == export.number
+        }
+        if len(kept) < len(exports):
+            self._tables.replace("exports", kept)
+        return len(exports) - len(kept)
+
+    def _found(self, ref: ExportRef) -> Export:
+        export = self._tables.exports.get((ref.consumer, ref.number))
+        if export is None:
+            raise ShipmentNotFound(ref.consumer, ref.number)
+        return export
+
+    def _put(self, export: Export) -> Export:
+        self._tables.replace("exports", {**self._tables.exports, (export.consumer, export.number): export})
+        return export
+
+
+def _is_wanted(row: LedgerRow, wanted: LedgerFilter) -> bool:
+    return (
+        wanted.queue in (None, row.queue)
+        and (wanted.id is None or wanted.id.lower() == row.id)
+        and (wanted.since is None or row.finished_at >= wanted.since)
+        and (wanted.before is None or row.finished_at < wanted.before)
+    )
+
+
+def _within(rows: Iterable[LedgerRow], room: int) -> list[LedgerRow]:
+    """The first rows, until their bodies come to `room`."""
+    found: list[LedgerRow] = []
+    for row in rows:
+        found.append(row)
+        room -= len(row.body or b"")
+        if room <= 0:
+            break
+    return found

@@ -1,0 +1,103 @@
+"""Messages taken in hand one by one, in the memory store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from penstock import limits, policy
+from penstock.errors import SendConflict
+from penstock.model import Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
+from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import SendingRow
+
+
+class MemoryMessages:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tables = session.tables
+
+    def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
+        found = self._session.queue(queue)
+        place = found.number, key
+        known = self._tables.sendings.get(place)
+        if known is not None and known.sent_at >= now - self._session.limits.idempotency_ms:
+            if known.digest != digest:
+                raise SendConflict(key)
+            return SentOnce(known.count, known.stored, repeated=True)
+        stored = sum(self._session.send(found, draft, now).stored for draft in drafts)
+        row = SendingRow(digest, len(drafts), stored, now)
+        self._tables.replace("sendings", {**self._tables.sendings, place: row})
+        if stored:
+            self._session.stirred.add(queue)
+        return SentOnce(len(drafts), stored)
+
+    def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
+        matched = [self._session.match(receipt) for receipt in receipts]
+        for row in matched:
+            if row is not None and (shorten or row.ready_at < until):
+                self._tables.put_message(replace(row, ready_at=until, receives=max(row.receives, 1), put_off=False))
+                if shorten:
+                    self._session.stirred.add(self._tables.queues[row.queue].queue.name)
+        return [row is not None for row in matched]
+
+    def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
+        matched = [self._session.match(receipt) for receipt in receipts]
+        for row in matched:
+            if row is not None and row.receives > 0 and (row.ready_at <= now or not row.put_off):
+                settings = self._tables.queues[row.queue].queue.settings
+                delay = policy.backoff_ms(settings, row.receives) if delay_ms is None else delay_ms
+                self._session.make_ready(row, now + delay if delay > 0 else 0)
+        return [row is not None for row in matched]
+
+    def release_all(self, queue: str, now: int, limit: int) -> int:
+        number = self._session.queue(queue).number
+        waiting = self._tables.in_order(number, ready_at=now + 1)
+        claimed = list(islice((row for row in waiting if not row.is_delayed and row.ready_at < limits.SHIPPED), limit))
+        for row in claimed:
+            self._session.make_ready(row)
+        return len(claimed)
+
+    def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
+        matched = [self._session.match(receipt) for receipt in receipts]
+        return [None if row is None else self._tables.queues[row.queue].queue.name for row in matched]
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
+        found = self._session.queue(queue)
+        start = after or PeekAfter(0, 0)
+        messages: list[Message] = []
+        room = self._session.limits.claim_bytes
+        for row in islice(self._tables.in_order(found.number, start.ready_at, start.seq), limit):
+            messages.append(self._session.message(found, row))
+            room -= len(row.draft.body)
+            if room <= 0:
+                break
+        return messages
+
+    def purge(self, queue: str, now: int, limit: int, through: int) -> int:
+        return self._session.purge(self._session.queue(queue).number, now, limit, through)
+
+    def purge_older(
+        self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
+    ) -> Purged:
+        start = after or PeekAfter(0, 0)
+        number = self._session.queue(queue).number
+        rows = list(islice(self._tables.in_order(number, start.ready_at, start.seq), limit))
+        old = [row for row in rows if row.seq <= through and row.sent_at < sent_before]
+        for row in old:
+            self._tables.depart(row, Outcome.PURGED, now)
+        return Purged(len(old), PeekAfter(rows[-1].ready_at, rows[-1].seq) if rows and len(rows) == limit else None)
+
+    def last_seq(self) -> int:
+        return self._tables.last_seq
+
+    def sweep(self, now: int) -> int:
+        """Forget sends with a key that are no longer remembered."""
+        sendings = self._tables.sendings
+        since = now - self._session.limits.idempotency_ms
+        kept = {place: row for place, row in sendings.items() if row.sent_at >= since}
+        if len(kept) < len(sendings):
+            self._tables.replace("sendings", kept)
+        return len(sendings) - len(kept)

@@ -1,0 +1,121 @@
+"""Moves in the memory store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice, takewhile
+
+from msgspec.structs import replace
+
+from penstock import limits, policy
+from penstock.errors import MoveNotFound
+from penstock.model import WHOLE, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
+from penstock.stores import moving
+from penstock.stores.memory.session import Session
+from penstock.stores.moving import Candidate
+
+
+class MemoryMoves:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._tables = session.tables
+
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+        here, there = self._session.queue(source), self._session.queue(target)
+        if here == there:
+            return 0
+        rows = (row for row in self._tables.in_order(here.number) if row.ready_at < limits.SHIPPED)
+        free = (row for row in rows if claimed or row.ready_at <= now or row.is_delayed)
+        meant = islice((row for row in free if row.seq <= through), limit)
+        return self.carry(here, there, [row.seq for row in meant], now, claimed)
+
+    def start(
+        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+    ) -> Move:
+        if not terms.dry_run:
+            unfinished = [move for move in map(self.find, self.unfinished()) if move is not None]
+            policy.refuse_conflict(source, target, unfinished)
+        return self._put(Move(move_id, source, target, self._tables.last_seq, now, claimed=claimed, terms=terms))
+
+    def step(self, move_id: str, now: int, limit: int) -> Move:
+        move = self._found(move_id)
+        if move.status is not MoveStatus.IN_PROGRESS:
+            return move
+        return self._put(moving.step(self, move, now, limit, self._session.limits))
+
+    def cancel(self, move_id: str, now: int) -> Move:
+        move = self._found(move_id)
+        if move.status is not MoveStatus.IN_PROGRESS:
+            return move
+        return self._put(replace(move, status=MoveStatus.CANCELLED, finished_at=now))
+
+    def list(self, limit: int) -> Sequence[Move]:
+        latest = sorted(self._tables.moves.values(), key=lambda move: (move.started_at, move.id), reverse=True)
+        return latest[:limit]
+
+    def _found(self, move_id: str) -> Move:
+        move = self.find(move_id)
+        if move is None:
+            raise MoveNotFound(move_id)
+        return move
+
+    # What a step needs
+
+    def find_queue(self, name: str) -> Queue | None:
+        return self._session.find_queue(name)
+
+    def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> Sequence[Candidate]:
+        rows = self._tables.in_order(queue.number, after.ready_at, after.seq)
+        if after.ready_at:
+            found = takewhile(lambda row: row.ready_at < limits.SHIPPED, rows)
+        else:
+            found = takewhile(lambda row: row.ready_at == 0 and row.seq <= through, rows)
+        return [
+            Candidate(
+                row.seq,
+                row.ready_at,
+                row.ready_at > now and not row.is_delayed,
+                row.sent_at,
+                row.receives,
+                row.draft.content_type,
+                row.came_from,
+            )
+            for row in islice(found, limit)
+        ]
+
+    def bodies(self, _queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
+        found: dict[int, bytes] = {}
+        for row in sorted((self._tables.messages[seq] for seq in seqs), key=lambda row: (row.ready_at, row.seq)):
+            if budget <= 0:
+                break
+            found[row.seq] = row.draft.body
+            budget -= len(row.draft.body)
+        return found
+
+    def carry(self, _here: Queue, there: Queue, seqs: Sequence[int], now: int, _claimed: bool) -> int:
+        # By age, so that of twins among them the oldest is the one to arrive.
+        for seq in sorted(seqs):
+            self._session.carry_over(self._tables.messages[seq], there, Outcome.MOVED, now)
+        return len(seqs)
+
+    def find(self, move_id: str) -> Move | None:
+        return self._tables.moves.get(move_id)
+
+    def unfinished(self) -> Sequence[str]:
+        moves = [move for move in self._tables.moves.values() if move.finished_at is None]
+        return [move.id for move in sorted(moves, key=lambda move: (move.started_at, move.id))]
+
+    def sweep(self, now: int) -> int:
+        kept = {
+            move.id: move
+            for move in self._tables.moves.values()
+            if move.finished_at is None or move.finished_at >= now - self._session.limits.move_kept_ms
+        }
+        freed = len(self._tables.moves) - len(kept)
+        if freed:
+            self._tables.replace("moves", kept)
+        return freed
+
+    def _put(self, move: Move) -> Move:
+        self._tables.replace("moves", {**self._tables.moves, move.id: move})
+        return move

@@ -1,0 +1,165 @@
+"""What the nouns of one unit share: the tables, the limits, and the few steps that more than one of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, takewhile
+
+from msgspec.structs import replace
+
+from penstock import ids, limits, policy
+from penstock.errors import QueueNotFound
+from penstock.limits import Limits
+from penstock.model import Dedup, Draft, Message, Outcome, Queue, Receipt, Sent
+from penstock.stores.memory import collapses
+from penstock.stores.memory.tables import MessageRow, Tables
+
+
+class Session:
+    """One unit's state."""
+
+    __slots__ = ("limits", "sent_to", "stirred", "tables")
+
+    def __init__(self, tables: Tables, limits: Limits) -> None:
+        self.tables = tables
+        self.limits = limits
+        self.stirred: set[str] = set()
+        self.sent_to: set[str] = set()
+
+    # Queues
+
+    def find_queue(self, name: str) -> Queue | None:
+        number = self.tables.numbers.get(name)
+        return None if number is None else self.tables.queues[number].queue
+
+    def queue(self, name: str) -> Queue:
+        queue = self.find_queue(name)
+        if queue is None:
+            raise QueueNotFound(name)
+        return queue
+
+    # Messages
+
+    def id_of(self, row: MessageRow) -> str:
+        return ids.make_id(self.tables.origin, row.sent_at, row.seq)
+
+    def message(self, queue: Queue, row: MessageRow) -> Message:
+        return Message(
+            id=self.id_of(row),
+            seq=row.seq,
+            queue=queue.name,
+            body=row.draft.body,
+            content_type=row.draft.content_type,
+            attributes=row.draft.attributes or None,
+            sent_at=row.sent_at,
+            ready_at=row.ready_at,
+            receives=row.receives,
+            claim=row.claim,
+            deadline_at=row.draft.deadline_at,
+            came_from=row.came_from,
+        )
+
+    def match(self, receipt: Receipt) -> MessageRow | None:
+        row = self.tables.messages.get(ids.seq_of(receipt.id) or 0)
+        if row is None or row.ready_at == limits.SHIPPED or self.id_of(row) != receipt.id.lower():
+            return None
+        here = self.tables.queues[row.queue]
+        fits = receipt.claim in (None, row.claim) and receipt.queue in (None, here.queue.name)
+        return row if fits and not here.deleted else None
+
+    def ready(self, queue: Queue) -> Iterator[MessageRow]:
+        return takewhile(lambda row: row.ready_at == 0, self.tables.in_order(queue.number))
+
+    # Arrivals
+
+    def send(self, queue: Queue, draft: Draft, now: int, numbered: tuple[int, int] | None = None) -> Sent:
+        """`numbered` is the sequence number the message has already, and when it was sent."""
+        tables, settings = self.tables, queue.settings
+        self.sent_to.add(queue.name)
+        hashed = policy.body_hash(draft.body)
+        key = policy.dedup_key(settings, draft, hashed)
+        if settings.dedup is Dedup.SEND:
+            twin = self.twin(queue, key, now)
+            if twin is not None:
+                return Sent(self.id_of(twin), False)
+        if numbered is None:
+            tables.last_seq += 1
+        seq, sent_at = numbered or (tables.last_seq, now)
+        ready_at = policy.ready_at(settings, draft.delay_ms, now)
+        row = MessageRow(seq, queue.number, sent_at, draft, hashed, key, ready_at)
+        tables.arrive(row)
+        return Sent(self.id_of(row), True)
+
+    def twin(self, queue: Queue, key: bytes | None, now: int) -> MessageRow | None:
+        if key is None:
+            return None
+        for row in self.tables.with_key(queue.number, key):
+            if not policy.is_expired(queue.settings, now, row.sent_at):
+                return row
+            self.tables.put_message(replace(row, dedup_key=None))
+        return None
+
+    def carry_over(self, row: MessageRow, there: Queue, outcome: Outcome, now: int) -> None:
+        """A message leaves its queue for another, where it has never been received."""
+        tables = self.tables
+        key = row.dedup_key
+        is_twin = False
+        if row.queue != there.number:
+            key = policy.dedup_key_on_arrival(there.settings, key, row.body_hash)
+            is_twin = there.settings.dedup is not Dedup.CLAIM and self.twin(there, key, now) is not None
+        tables.depart(row, outcome, now)
+        if not is_twin:
+            self.stirred.add(there.name)
+            delayed = row.is_delayed and row.ready_at > now
+            arriving = replace(
+                row,
+                queue=there.number,
+                dedup_key=key,
+                ready_at=row.ready_at if delayed else 0,
+                receives=0,
+                first_claimed_at=None,
+                last_claimed_at=None,
+                put_off=False,
+                came_from=self._origin(row, there, outcome),
+            )
+            tables.arrive(collapses.spared(tables, arriving))
+
+    def _origin(self, row: MessageRow, there: Queue, outcome: Outcome) -> str | None:
+        """Where a message that arrives in a queue has come from as a dead letter."""
+        if outcome is Outcome.DEAD_LETTERED and row.queue != there.number:
+            return self.tables.queues[row.queue].queue.name
+        return None if row.came_from == there.name else row.came_from
+
+    # Ends of claims and delays
+
+    def promote(self, queue: Queue, now: int) -> None:
+        """Delays and claims that have run out: ready again, in their old place."""
+        due = takewhile(lambda row: row.ready_at <= now, self.tables.in_order(queue.number, ready_at=1))
+        for row in due:
+            backs_off = self.backs_off(queue, row, now)
+            self._set_ready_at(row, row.ready_at + self._backoff(queue, row) if backs_off else 0)
+
+    def backs_off(self, queue: Queue, row: MessageRow, now: int) -> bool:
+        """Whether the claim on a message has run out so lately that its backoff lasts."""
+        return 0 < row.ready_at <= now < row.ready_at + self._backoff(queue, row)
+
+    @staticmethod
+    def _backoff(queue: Queue, row: MessageRow) -> int:
+        return 0 if row.is_delayed else policy.backoff_ms(queue.settings, row.receives)
+
+    def make_ready(self, row: MessageRow, ready_at: int = 0) -> None:
+        self._set_ready_at(row, ready_at)
+        self.stirred.add(self.tables.queues[row.queue].queue.name)
+
+    def _set_ready_at(self, row: MessageRow, ready_at: int) -> None:
+        claim = max(row.claim, 1) if ready_at > 0 else row.claim
+        self.tables.put_message(replace(row, ready_at=ready_at, claim=claim, put_off=row.put_off or ready_at > 0))
+
+    # Departures
+
+    def purge(self, number: int, now: int, limit: int, through: int) -> int:
+        """The same as the verb, of a queue by its number."""
+        doomed = list(islice((row for row in self.tables.in_order(number) if row.seq <= through), limit))
+        for row in doomed:
+            self.tables.depart(row, Outcome.PURGED, now)
+        return len(doomed)
