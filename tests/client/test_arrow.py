@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.client import Client, ExportRef, SendConflict, SentCounts, ShipmentEnded, ShipmentRef, UnexpectedAnswer
-from tests.client.test_connection import answer, listen  # noqa: F401
+from tests.client.test_transport import answer, listen  # noqa: F401
 
 FIRST = ShipmentRef("jobs", "lake", 1)
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from penstock.client import AsyncClient, Client
-from penstock.client.pool import MOST_IDLE
 from penstock.client.response import Response
-from tests.client.test_connection import answer
+from penstock.client.transport import MOST_IDLE
+from tests.client.test_transport import answer
 
 
 async def test_tasks_that_share_a_client_get_their_own_answers(server):

@@ -19,7 +19,7 @@ from penstock.client import (
     Unreachable,
 )
 from penstock.client.patience import Tries
-from tests.client.test_connection import answer, listen  # noqa: F401
+from tests.client.test_transport import answer, listen  # noqa: F401
 
 QUICK = Patience(60, first_pause_s=0.001, longest_pause_s=0.01)
 AWAY = Unreachable("away", sent=False)

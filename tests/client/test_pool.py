@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from penstock.client import Client
-from penstock.client.pool import MOST_IDLE
+from penstock.client.transport import MOST_IDLE
+from tests.waiting import wait_until
 
 THREADS = 6
 ROUNDS = 50
@@ -61,7 +62,7 @@ def test_threads_that_share_a_client_get_their_own_answers(client):
     assert sum(client.queue(f"q{number}").count.total for number in range(THREADS)) == 0
 
 
-def test_a_wait_holds_nobody_up(client):
+def test_a_wait_holds_up_no_other_thread(client):
     client.create_queue("slow")
     client.create_queue("quick")
     got = []
@@ -92,8 +93,7 @@ def test_close_leaves_a_request_in_progress_alone(client):
     got = []
     waiting = threading.Thread(target=lambda: got.extend(client.claim("jobs", wait_ms=60_000)))
     waiting.start()
-    while not client._pool._busy:
-        threading.Event().wait(0.001)
+    wait_until(lambda: client._pool._busy)
     client.close()
     with Client(client._pool.address.url) as other:
         other.send("jobs", "hello")

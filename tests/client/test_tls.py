@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client import Unreachable
-from tests.client.test_connection import answer
+from tests.client.test_transport import answer
 from tests.lacking import not_installed
 
 

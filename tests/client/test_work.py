@@ -25,6 +25,7 @@ from penstock.client import (
 )
 from penstock.client.patience import ONCE, Pauses
 from penstock.client.work import Plan
+from tests.waiting import wait_until
 
 
 class Stop(threading.Event):
@@ -62,11 +63,6 @@ class Running:
     def finish(self) -> Worked:
         self.stop.set()
         return self.join()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    while not holds():
-        threading.Event().wait(0.01)
 
 
 @pytest.fixture
@@ -164,13 +160,13 @@ def test_a_claim_is_renewed_while_its_handler_runs(other, run):
     begun.wait()
     for _ in range(3):
         [before] = other.peek("jobs").messages
-        until(lambda before=before: other.peek("jobs").messages[0].ready_at > before.ready_at)
+        wait_until(lambda before=before: other.peek("jobs").messages[0].ready_at > before.ready_at)
     go_on.set()
-    until(lambda: other.queue("jobs").count.total == 0)
+    wait_until(lambda: other.queue("jobs").count.total == 0)
     assert running.finish() == Worked(acked=1)
 
 
-def test_what_somebody_else_has_by_now_is_not_called_done(other, run, server, caplog):
+def test_what_another_worker_has_by_now_is_not_called_done(other, run, server, caplog):
     other.send("jobs", "slow")
     begun, go_on = threading.Event(), threading.Event()
 
@@ -184,7 +180,7 @@ def test_what_somebody_else_has_by_now_is_not_called_done(other, run, server, ca
     server.clock.advance(61)
     [again] = other.claim("jobs", hold_ms=600_000)
     go_on.set()
-    until(lambda: "too late" in caplog.text)
+    wait_until(lambda: "too late" in caplog.text)
     assert running.finish() == Worked(lost=1)
     assert other.ack("jobs", again) == [True]
 
@@ -204,9 +200,9 @@ def test_a_renewal_that_finds_the_claim_lost_says_so(other, run, server, caplog)
         # A renewal may come between the two, and hold it again.
         server.clock.advance(2)
         found = other.claim("jobs", hold_ms=600_000)
-    until(lambda: "lost the claim" in caplog.text)
+    wait_until(lambda: "lost the claim" in caplog.text)
     go_on.set()
-    until(lambda: "too late" in caplog.text)
+    wait_until(lambda: "too late" in caplog.text)
     assert running.finish() == Worked(lost=1)
     assert other.queue("jobs").count.claimed == 1
 
@@ -221,9 +217,9 @@ def test_a_stop_gives_back_what_was_not_begun_and_finishes_the_rest(other, run):
 
     running = run(handle, limit=5)
     begun.wait()
-    until(lambda: other.queue("jobs").count.claimed == 5)
+    wait_until(lambda: other.queue("jobs").count.claimed == 5)
     running.stop.set()
-    until(lambda: other.queue("jobs").count.ready == 4)
+    wait_until(lambda: other.queue("jobs").count.ready == 4)
     go_on.set()
     assert running.join() == Worked(acked=1, returned=4)
     assert [message.text for message in other.claim("jobs", limit=9)] == ["2", "3", "4", "5"]
@@ -260,7 +256,7 @@ def test_a_queue_that_is_deleted_ends_the_work(other, run):
     seen = threading.Event()
     running = run(lambda _message: seen.set())
     seen.wait()
-    until(lambda: other.queue("jobs").count.total == 0)
+    wait_until(lambda: other.queue("jobs").count.total == 0)
     other.delete_queue("jobs")
     with pytest.raises(QueueNotFound):
         running.join()
@@ -375,7 +371,7 @@ def test_a_server_that_is_away_is_waited_for(serve, connect, caplog):
                 first.kill()
                 away.set()
                 # Not before the ack has met nobody.
-                threading.Thread(target=lambda: (until(lambda: "trying until" in caplog.text), back.set())).start()
+                threading.Thread(target=lambda: (wait_until(lambda: "trying until" in caplog.text), back.set())).start()
 
         caplog.set_level(logging.INFO, "penstock.worker")
         running = Running(client, handle)
@@ -384,7 +380,7 @@ def test_a_server_that_is_away_is_waited_for(serve, connect, caplog):
             other.queue("jobs")
         back.wait()
         serve(port=port)
-        until(lambda: other.queue("jobs").count.total == 0)
+        wait_until(lambda: other.queue("jobs").count.total == 0)
         assert running.finish() == Worked(acked=3)
         assert seen == ["1", "2", "3"]
         assert "the server answers again" in caplog.text

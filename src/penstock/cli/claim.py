@@ -52,7 +52,7 @@ def claim(
 ) -> int | None:
     """Claim messages to work on.
 
-    Nobody else gets them until they are released or the hold ends. Finish a message with
+    No other consumer gets them until they are released or the hold ends. Finish a message with
     'penstock ack QUEUE RECEIPT', or all that are printed with --ack.
 
     With --exec a command of the shell is run for each message: the body is its standard input, MESSAGE_ID and others

@@ -100,7 +100,7 @@ def revoke(source: KeySource, name: str, as_json: bool) -> None:
 @key.command()
 @click.option("--name", help="The key, by its name.")
 @click.option("--secret", help="The key, by its secret; '-' reads it from standard input.")
-@click.option("--action", required=True, help="What somebody wants to do: post, poll, get_status or admin.")
+@click.option("--action", required=True, help="What is to be done: post, poll, get_status or admin.")
 @click.option("--queue", required=True, help="On which queue; * stands for every queue.")
 @_finds_keys
 def check(

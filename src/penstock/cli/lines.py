@@ -32,7 +32,7 @@ _STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`text` is without its line feed; `last_for_now` says that whoever writes the next one has not done so yet."""
+    """`text` is without its line feed; `last_for_now` says that the next one has not been written yet."""
 
     text: bytes
     number: int

@@ -29,7 +29,7 @@ _receipts = click.argument("receipts", nargs=-1, required=True, metavar="RECEIPT
 def ack(client: Client, queue: str, receipts: tuple[str, ...], as_json: bool) -> int | None:
     """Finish claimed messages: they are gone for good.
 
-    A RECEIPT comes from 'penstock claim'; a message id means the message whoever holds it.
+    A RECEIPT comes from 'penstock claim'; a message id means the message, whichever claim holds it.
     """
     return _report("acked", client, queue, receipts, client.ack(queue, receipts), as_json)
 

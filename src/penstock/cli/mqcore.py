@@ -14,7 +14,7 @@ from penstock.cli.output import note
 from penstock.cli.program import Guarded
 from penstock.cli.serve import load_settings, setting_options
 
-# What makes `mq` what it is, and so is no option of it.
+# What makes `mq` what it is, and so is not an option.
 _FIXED = ("store", "faces", "mqcore_daemons")
 
 root_option = click.option(

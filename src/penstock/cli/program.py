@@ -71,7 +71,7 @@ def _line(error: Exception) -> str:
         return f"{error.format_message()} (see '{error.ctx.command_path} --help')"
     if isinstance(error, click.ClickException):
         return error.format_message()
-    # A store that this very program could not open stays as it is until somebody acts; a server that says when to
+    # A store that this very program could not open stays as it is until the operator acts; a server that says when to
     # come back means it.
     if getattr(error, "status", None) == _NO_GOOD_KEY:
         return f"{error}; it is taken from --api-key or PENSTOCK_API_KEY"

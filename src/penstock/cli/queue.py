@@ -41,7 +41,13 @@ _SETTINGS: tuple[tuple[str, str, click.ParamType[Any], str, str], ...] = (
     ),
     ("--max-receives", "max_receives", click.IntRange(1, limits.INT32_MAX), "Deliveries before dead-lettering.", ""),
     ("--dead-letter-queue", "dead_letter_queue", QueueName(), "Where messages go then.", "off"),
-    ("--backoff", "backoff", Duration(least=1), "Wait after a claim in vain; it doubles with each receive.", "off"),
+    (
+        "--backoff",
+        "backoff",
+        Duration(least=1),
+        "Wait after an unsuccessful claim; it doubles with each receive.",
+        "off",
+    ),
     ("--backoff-most", "backoff_most", Duration(least=1), "How long that wait becomes at most.", "1h"),
 )
 # Where `--backoff` is given alone.
@@ -101,7 +107,7 @@ def create(client: Client, queue: str, as_json: bool, if_missing: bool, **settin
 @queue_argument
 @settings_options
 @click.option("--no-redrive", is_flag=True, help="Never dead-letter a message.")
-@click.option("--no-backoff", is_flag=True, help="Make a message ready at once after a claim in vain.")
+@click.option("--no-backoff", is_flag=True, help="Make a message ready at once after an unsuccessful claim.")
 @talks_to_server
 def update(client: Client, queue: str, as_json: bool, no_redrive: bool, no_backoff: bool, **settings: Any) -> None:
     """Change settings of a queue; the others stay as they are."""

@@ -114,7 +114,7 @@ def read_body(body: str | None, file: str | None) -> bytes:
         except OSError as error:
             raise click.UsageError(f"file {file} cannot be read: {error.strerror or error}") from error
     if body is not None and body != "-":
-        # The very bytes that were typed, even where they are no text.
+        # The very bytes that were typed, even where they are not text.
         return os.fsencode(body)
     if sys.stdin is None or (body is None and sys.stdin.isatty()):
         raise click.UsageError("give a BODY, --file, or '-' to type it")

@@ -94,7 +94,7 @@ def publish(path: str, body: str | None, file: str | None, mode: int, as_json: b
 def receive(path: str, visibility_ms: int, wait_ms: int, as_json: bool) -> int | None:
     """Claim the oldest message: its body to standard output, its id to standard error.
 
-    Nobody else gets it until the time is over. Finish it with 'penstock vsqs delete PATH ID'.
+    No other consumer gets it until the time is over. Finish it with 'penstock vsqs delete PATH ID'.
     """
     with _queue(path) as queue:
         id, body = queue.receive(visibility_ms / 1000, wait_ms / 1000)
@@ -104,7 +104,7 @@ def receive(path: str, visibility_ms: int, wait_ms: int, as_json: bool) -> int |
     if as_json:
         print_json({"id": id, **_body_as_json(body)})
         return None
-    # First the id: whoever cannot write the body can still delete the message.
+    # First the id: where the body cannot be written, the message can still be deleted.
     click.echo(id, err=True)
     click.echo(body, nl=False)
     return None
@@ -122,7 +122,7 @@ def _body_as_json(body: bytes) -> dict[str, str]:
 @click.argument("id")
 @_json
 def delete(path: str, id: str, as_json: bool) -> int | None:
-    """Delete a message, whoever holds it."""
+    """Delete a message, whichever claim holds it."""
     with _queue(path) as queue:
         try:
             found = queue.delete(id)

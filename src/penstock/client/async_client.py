@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client import verbs
 from penstock.client.address import Address
-from penstock.client.async_pool import AsyncPool
+from penstock.client.async_transport import AsyncPool
 from penstock.client.async_worker import AsyncWorker
 from penstock.client.errors import ServerFailed, Unreachable
 from penstock.client.methods import async_dialogue, async_pages, async_verb

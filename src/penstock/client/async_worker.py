@@ -85,7 +85,7 @@ class AsyncWorker:
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
-                # Without this task the others would go on renewing what nobody handles.
+                # Without this task the others would go on renewing what is not handled.
                 self._fail(error)
 
         return asyncio.create_task(run(), name=f"penstock-{self._plan.queue}")
@@ -159,7 +159,7 @@ class AsyncWorker:
                 await self._given.wait()
             message = self._todo.popleft()
             if self._book.is_lost(message):
-                # Somebody else has it already.
+                # Another worker has it already.
                 verdict = RETURNED
             else:
                 verdict = verdict_on(message, await self._error_of(message), self._plan)

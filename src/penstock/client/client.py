@@ -14,8 +14,8 @@ from penstock.client.address import Address
 from penstock.client.errors import ServerFailed, Unreachable
 from penstock.client.methods import dialogue, pages, verb
 from penstock.client.patience import ONCE, Patience, Tries
-from penstock.client.pool import Pool
 from penstock.client.requests import Moot, Request
+from penstock.client.transport import Pool
 from penstock.client.values import ClaimedMessage, Move
 from penstock.client.work import Plan, Worked
 from penstock.client.worker import Worker

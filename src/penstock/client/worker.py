@@ -93,7 +93,7 @@ class Worker:
             try:
                 target()
             except BaseException as error:
-                # Without this thread the others would go on renewing what nobody handles.
+                # Without this thread the others would go on renewing what is not handled.
                 self._fail(error)
 
         return threading.Thread(target=run, name=f"penstock-{self._plan.queue}", daemon=True)
@@ -162,7 +162,7 @@ class Worker:
     def _handle_all(self) -> None:
         while (message := self._todo.get()) is not None:
             if self._book.is_lost(message):
-                # Somebody else has it already.
+                # Another worker has it already.
                 verdict = RETURNED
             else:
                 verdict = verdict_on(message, self._error_of(message), self._plan)

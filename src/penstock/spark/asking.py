@@ -16,8 +16,8 @@ from typing import Any, Self
 from penstock.client import ClientError
 from penstock.client import Unreachable as ConnectionFailed
 from penstock.client.address import Address, Answer
-from penstock.client.pool import Pool
 from penstock.client.requests import Request
+from penstock.client.transport import Pool
 from penstock.spark.failures import Conflict, Ended, Failed, Refused, Unreachable
 
 JSON = "application/json"
