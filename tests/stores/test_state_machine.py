@@ -35,10 +35,13 @@ from penstock.model import (
     WHOLE,
     Backoff,
     Claimed,
+    Consumer,
     Dedup,
+    Delivery,
     Draft,
     Export,
     ExportRef,
+    Held,
     Key,
     LedgerFilter,
     LedgerMode,
@@ -46,6 +49,8 @@ from penstock.model import (
     Message,
     Move,
     MoveTerms,
+    Numbered,
+    Outcome,
     PeekAfter,
     Receipt,
     Redrive,
@@ -63,6 +68,7 @@ BODIES = [b"", b"x", b"y", b"\x00" * 9]
 names = st.sampled_from(NAMES)
 few = st.sampled_from([0, 1, 2, 3, 20])
 consumers = st.sampled_from(["x", "y"])
+registered = st.sampled_from(["g", "h", "i"])
 # From a number that is there: mostly that one or the next.
 ahead = st.sampled_from([0, 0, 1, 1, 2])
 queue_settings = st.builds(
@@ -165,6 +171,7 @@ class SideBySide(RuleBasedStateMachine):
         self.tested = Side(open_store(new_url(), limits=limits))
         self.known: list[Receipt] = []
         self.moves: list[str] = []
+        self.registered: dict[str, Consumer] = {}
 
     def teardown(self) -> None:
         if self.memory.unit is not None:
@@ -373,6 +380,80 @@ class SideBySide(RuleBasedStateMachine):
         made = [Draft(body) for body in bodies]
         self.both(lambda unit, _: unit.messages.send_once(queue, key, b"%d" % len(bodies), made, self.now))
 
+    # Consumers
+
+    @rule(name=registered, queue=names, delivery=st.sampled_from(Delivery), dead_after_ms=st.sampled_from([15, 60]))
+    def register(self, name: str, queue: str, delivery: Delivery, dead_after_ms: int) -> None:
+        self.registered[name] = consumer = Consumer(name, queue, delivery, dead_after_ms)
+        self.both(lambda unit, _: unit.consumers.register(consumer, self.now))
+
+    @precondition(lambda self: self.registered)
+    @rule(name=registered, limit=few)
+    def take(self, name: str, limit: int) -> None:
+        """Claim for a consumer that may not be registered any more, and write down what it holds."""
+        consumer = self.registered.get(name) or Consumer(name, "a", Delivery.AT_LEAST_ONCE, 60)
+
+        def take(unit: Unit, _side: Side) -> Claimed:
+            held = unit.consumers.attend(name) or set()
+            claimed = unit.consumers.claim(consumer, limit, self.now)
+            unit.consumers.hold(name, held | {(one.seq, one.claim) for one in claimed.messages}, self.now)
+            return claimed
+
+        match self.both(take):
+            case [list() as messages, bool()]:
+                self.known += [Receipt(str(message.seq), message.claim, consumer.queue) for message in messages]
+
+    @precondition(lambda self: self.registered)
+    @rule(
+        name=registered,
+        queue=names,
+        outcome=st.sampled_from([None, None, Outcome.PROCESSED, Outcome.FAILED]),
+        delay_ms=st.sampled_from([0, 0, 6]),
+        count=st.integers(0, 3),
+        forgets=st.booleans(),
+    )
+    def settle(self, name: str, queue: str, outcome: Outcome | None, delay_ms: int, count: int, forgets: bool) -> None:
+        """Some of what a consumer holds, perhaps from another queue; it may forget to write down that it is done."""
+        consumer = self.registered.get(name)
+        where = consumer.queue if consumer is not None and count % 2 else queue
+
+        def settle(unit: Unit, _side: Side) -> list[Held]:
+            held = unit.consumers.attend(name) or set()
+            some = sorted(held)[:count]
+            settled = unit.consumers.settle(where, some, outcome, self.now, delay_ms)
+            if not forgets:
+                unit.consumers.hold(name, held - settled, self.now)
+            return sorted(settled)
+
+        self.both(settle)
+
+    @rule(name=registered)
+    def leave(self, name: str) -> None:
+        self.both(lambda unit, _: unit.consumers.leave(name))
+
+    @rule()
+    def reap(self) -> None:
+        self.both(lambda unit, _: unit.consumers.reap(self.now))
+
+    @rule(queue=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3), again=st.booleans())
+    def push(self, queue: str, bodies: list[bytes], again: bool) -> None:
+        def push(unit: Unit, _side: Side) -> list[Sent]:
+            reserved = unit.consumers.reserve(len(bodies))
+            made = [Numbered(seq, self.now, Draft(body)) for seq, body in zip(reserved.seqs, bodies, strict=True)]
+            unit.consumers.push(queue, made, self.now)
+            if again:
+                unit.consumers.push(queue, made, self.now, again=True)
+            return [Sent(ids.make_id(reserved.origin, self.now, seq), True) for seq in reserved.seqs]
+
+        pushed = self.both(push)
+        if isinstance(pushed, list):
+            self.known += [Receipt(str(seq), 0, queue) for seq, _ in pushed]
+
+    @rule(picked=picks)
+    def trace(self, picked: list[tuple[int, bool, bool]]) -> None:
+        receipts = self.receipts(picked)
+        self.both(lambda unit, side: [unit.consumers.trace(one.id, self.now) for one in receipts(side)])
+
     @rule(name=names)
     def create_key(self, name: str) -> None:
         self.both(lambda unit, _: unit.keys.create(Key(name, name.encode(), ("queue|*|*",), self.now)))
@@ -426,9 +507,10 @@ def everything(unit: Unit, now: int) -> list[object]:
     views: list[object] = [unit.list_queues(0, 3), sorted(ledger_in_order(unit), key=when_and_what)]
     queues = unit.list_queues(0, 10).queues
     counts = {queue.name: count for queue, count in zip(queues, unit.counts(queues, now, 10_000), strict=True)}
+    views += [unit.consumers.attend(name) for name in ("g", "h", "i")]
     views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000)]
     for name in NAMES:
-        views += [unit.find_queue(name), unit.next_due(name, now)]
+        views += [unit.find_queue(name), unit.next_due(name, now), unit.consumers.first_due(name)]
         if unit.find_queue(name) is not None:
             messages, count, tally = list(peek_all(unit, name)), counts[name], unit.ledger.tally(name)
             assert tally.arrived - tally.departed == count.total == len(messages)

@@ -33,7 +33,8 @@ class MemoryConsumers:
                 self._session.send(found, message.draft, now, (message.seq, message.sent_at))
 
     def _known(self) -> Collection[int]:
-        return {*self._tables.messages, *(ids.seq_of(row.id) or 0 for row in self._tables.ledger)}
+        kept = [row.seq for shipment in self._tables.shipments.values() for row in shipment.kept]
+        return {*self._tables.messages, *kept, *(ids.seq_of(row.id) or 0 for row in self._tables.ledger)}
 
     # Being alive
 
@@ -103,7 +104,7 @@ class MemoryConsumers:
             settled.add((seq, number))
             if outcome is not None:
                 self._tables.depart(row, outcome, now)
-            elif not row.put_off:
+            elif not row.put_off and self._is_living(queue):
                 self._session.make_ready(row, now + delay_ms if delay_ms > 0 else 0)
         return settled
 
