@@ -19,7 +19,7 @@ import psycopg
 from bench import servers
 from bench.foundation import BODY, CONNECTIONS, create_queue
 from bench.foundation import sends as sends_over_http
-from bench.measure import Result, absent, at_least
+from bench.measure import Effort, Result, absent, at_least
 from devtools.databases import NotInstalled, PostgresServer
 from penstock.clock import system_clock
 from penstock.model import Draft, Receipt, Settings
@@ -35,15 +35,15 @@ CLAIMED = (10, 100)
 QUEUE = "q"
 
 
-def databases(seconds: float) -> Iterator[Result]:
+def databases(effort: Effort) -> Iterator[Result]:
     try:
         server = PostgresServer()
     except NotInstalled as missing:
         yield absent("the PostgreSQL store", "–", str(missing))
         return
     with server:
-        yield sends(server, seconds)
-        yield from by_depth(server, seconds)
+        yield sends(server, effort)
+        yield from by_depth(server, effort)
 
 
 def lies_in_memory(server: PostgresServer) -> str:
@@ -55,13 +55,13 @@ def lies_in_memory(server: PostgresServer) -> str:
 # Sends
 
 
-def sends(server: PostgresServer, seconds: float) -> Result:
+def sends(server: PostgresServer, effort: Effort) -> Result:
     measured = []
-    for _ in range(ROUNDS):
+    for _ in range(effort.rounds(ROUNDS)):
         url = server.new_url()
         # Beside the database, so that both sync to the same disk.
         with tempfile.TemporaryDirectory(dir=server.folder.parent) as folder:
-            measured.append((sends_to(url, seconds), sends_to(Path(folder), seconds)))
+            measured.append((sends_to(url, effort.seconds), sends_to(Path(folder), effort.seconds)))
         server.drop(url)
     return at_least(
         f"durable sends, PostgreSQL store ÷ SQLite store, {CONNECTIONS} connections",
@@ -82,8 +82,9 @@ def sends_to(store: Path | str, seconds: float) -> float:
 # Depth
 
 
-def by_depth(server: PostgresServer, seconds: float) -> Iterator[Result]:
-    count = round(DEEP * min(1, seconds / USUAL_SECONDS))
+def by_depth(server: PostgresServer, effort: Effort) -> Iterator[Result]:
+    seconds = effort.seconds
+    count = effort.messages(DEEP) if effort.quick else round(DEEP * min(1, seconds / USUAL_SECONDS))
     urls = server.new_url(), server.new_url()
     deep, shallow = (open_store(url, lanes=1) for url in urls)
     fill(deep, count)
@@ -92,7 +93,7 @@ def by_depth(server: PostgresServer, seconds: float) -> Iterator[Result]:
         list(threads.map(partial(pass_through, count=count), (deep, shallow)))
     dead = [dead_rows(url) for url in urls]
     measured: dict[int, list[tuple[float, float]]] = {batch: [] for batch in CLAIMED}
-    for _ in range(ROUNDS):
+    for _ in range(effort.rounds(ROUNDS)):
         for batch, rates in measured.items():
             rates.append((claims(deep, batch, seconds), claims(shallow, batch, seconds)))
     for store, url in zip((deep, shallow), urls, strict=True):

@@ -22,7 +22,7 @@ import apsw
 from bench import servers
 from bench.foundation import DEEP, SHALLOW, fill, folder
 from bench.load import wrk
-from bench.measure import Result, at_least, at_most
+from bench.measure import Effort, Result, at_least, at_most
 from penstock.clock import system_clock
 from penstock.faces.emodb.bodies import drafts
 from penstock.model import Dedup, Draft, Settings
@@ -69,16 +69,16 @@ def plain_inserts(path: Path, seconds: float) -> float:
     return rate
 
 
-def plain_cycles(path: Path) -> float:
+def plain_cycles(path: Path, count: int) -> float:
     """Rows claimed and deleted a second: a transaction for each thousand claimed, and one for each thousand deleted."""
     connection = plain_database(path)
     hashed, now = body_hash(MESSAGE), system_clock()
     connection.execute("BEGIN")
-    connection.executemany(_INSERT, [(seq, now, hashed, MESSAGE) for seq in range(1, DRAINED + 1)])
+    connection.executemany(_INSERT, [(seq, now, hashed, MESSAGE) for seq in range(1, count + 1)])
     connection.execute("COMMIT")
     done = 0
     start = time.perf_counter()
-    while done < DRAINED:
+    while done < count:
         connection.execute("BEGIN IMMEDIATE")
         rows = connection.execute(
             """UPDATE message SET ready_at = ?, receives = receives + 1, claim = claim + 1
@@ -158,9 +158,9 @@ def fill_json(path: Path, queue: str, settings: Settings, bodies: list[bytes]) -
     store.close()
 
 
-def poll_ack_cycles(path: Path, connections: int = 4) -> tuple[float, float]:
+def poll_ack_cycles(path: Path, count: int, connections: int = 4) -> tuple[float, float]:
     """Messages polled and acked a second, and the share of the time that the client itself took."""
-    fill_json(path, "q", Settings(), [MESSAGE] * DRAINED)
+    fill_json(path, "q", Settings(), [MESSAGE] * count)
     clients: list[Client] = []
     drained: list[int] = []
 
@@ -182,16 +182,16 @@ def poll_ack_cycles(path: Path, connections: int = 4) -> tuple[float, float]:
         took = time.perf_counter() - start
         for client in clients:
             client.close()
-    assert sum(drained) == DRAINED, drained
-    return DRAINED / took, sum(client.own_s for client in clients) / took
+    assert sum(drained) == count, drained
+    return count / took, sum(client.own_s for client in clients) / took
 
 
-def batches(seconds: float) -> Iterator[Result]:
+def batches(effort: Effort) -> Iterator[Result]:
     sends, plain, ratios = [], [], []
-    for _ in range(ROUNDS):
+    for _ in range(effort.rounds(ROUNDS)):
         with folder() as one, folder() as other:
-            sends.append(sendbatches(one, seconds))
-            plain.append(plain_inserts(other, seconds))
+            sends.append(sendbatches(one, effort.seconds))
+            plain.append(plain_inserts(other, effort.seconds))
             ratios.append(sends[-1] / plain[-1])
     yield at_least(
         "`_sendbatch` of 1,000, 4 connections ÷ plain apsw inserts",
@@ -201,12 +201,13 @@ def batches(seconds: float) -> Iterator[Result]:
         plain_apsw=statistics.median(plain),
     )
     cycles, plain, ratios, shares = [], [], [], []
-    for _ in range(ROUNDS):
+    count = effort.messages(DRAINED)
+    for _ in range(effort.rounds(ROUNDS)):
         with folder() as one, folder() as other:
-            rate, share = poll_ack_cycles(one)
+            rate, share = poll_ack_cycles(one, count)
             cycles.append(rate)
             shares.append(share)
-            plain.append(plain_cycles(other))
+            plain.append(plain_cycles(other, count))
             ratios.append(rate / plain[-1])
     yield at_least(
         "poll 1,000 + ack 1,000 ÷ plain apsw claim + delete",
@@ -218,10 +219,11 @@ def batches(seconds: float) -> Iterator[Result]:
     )
 
 
-def counts(seconds: float) -> Iterator[Result]:
+def counts(effort: Effort) -> Iterator[Result]:
     """Single requests on one connection: the median of many."""
+    depth = effort.messages(DEEP)
     with folder() as shallow, folder() as deep:
-        for path, size in ((shallow, SHALLOW), (deep, DEEP)):
+        for path, size in ((shallow, SHALLOW), (deep, depth)):
             fill(path, size)
             store = open_store(f"sqlite:///{path}/penstock.db")
             with store.unit() as unit:
@@ -229,13 +231,13 @@ def counts(seconds: float) -> Iterator[Result]:
             store.close()
         measured: dict[str, list[tuple[float, float]]] = {"size?limit=1000": [], "claimcount": []}
         with servers.penstock(shallow) as (few, _), servers.penstock(deep) as (many, _):
-            for _ in range(ROUNDS):
+            for _ in range(effort.rounds(ROUNDS)):
                 for asked, times in measured.items():
-                    medians = [wrk(f"{url}/queue/1/q/{asked}", 1, seconds / 2).median_s for url in (many, few)]
+                    medians = [wrk(f"{url}/queue/1/q/{asked}", 1, effort.seconds / 2).median_s for url in (many, few)]
                     times.append((medians[0], medians[1]))
         for asked, times in measured.items():
             yield at_most(
-                f"`{asked}` at {DEEP:,} ÷ {SHALLOW:,}",
+                f"`{asked}` at {depth:,} ÷ {SHALLOW:,}",
                 1.5,
                 statistics.median(many / few for many, few in times),
                 f"{CLAIMED} of them claimed",
@@ -256,23 +258,24 @@ def timed_polls(path: Path, base: str, polls: int) -> float:
     return received / took
 
 
-def collapsing(_seconds: float) -> Iterator[Result]:
-    """Fifty thousand messages, then all of them again, in the same order or in any. Plain: all of them different."""
-    half = [b'{"n":%d,"pad":"%s"}' % (number, b"x" * 180) for number in range(DRAINED // 2)]
+def collapsing(effort: Effort) -> Iterator[Result]:
+    """Half of the messages, then all of that half again, in the same order or in any. Plain: all of them different."""
+    count = effort.messages(DRAINED)
+    half = [b'{"n":%d,"pad":"%s"}' % (number, b"x" * 180) for number in range(count // 2)]
     shuffled = half * 2
     Random(1).shuffle(shuffled)
     distinct = half + [body.replace(b'"n"', b'"m"') for body in half]
     rates: dict[str, list[float]] = {"again": [], "shuffled": [], "plain": []}
-    for _ in range(ROUNDS):
+    for _ in range(effort.rounds(ROUNDS)):
         for name, bodies in (("again", half * 2), ("shuffled", shuffled), ("plain", distinct)):
             settings = Settings() if name == "plain" else Settings(dedup=Dedup.CLAIM)
             queue, base = ("q", "/queue/1") if name == "plain" else ("dedupq/q", "/dedupq/1")
             with folder() as path:
                 fill_json(path, queue, settings, bodies)
-                rates[name].append(timed_polls(path, base, DRAINED // 2 // BATCH))
+                rates[name].append(timed_polls(path, base, count // 2 // BATCH))
     figures = {name: statistics.median(measured) for name, measured in rates.items()}
     yield at_least(
-        f"dedup poll of 1,000 with {DRAINED:,} queued, half duplicates ÷ plain poll",
+        f"dedup poll of 1,000 with {count:,} queued, half duplicates ÷ plain poll",
         0.5,
         statistics.median(dedup / plain for dedup, plain in zip(rates["again"], rates["plain"], strict=True)),
         "each dedup poll finishes a thousand twins as well; shuffled, they lie all over the file",
@@ -280,12 +283,12 @@ def collapsing(_seconds: float) -> Iterator[Result]:
     )
 
 
-_PARTS: tuple[Callable[[float], Iterator[Result]], ...] = (batches, counts, collapsing)
+_PARTS: tuple[Callable[[Effort], Iterator[Result]], ...] = (batches, counts, collapsing)
 
 
-def emodb(seconds: float) -> Iterator[Result]:
+def emodb(effort: Effort) -> Iterator[Result]:
     for part in _PARTS:
-        yield from part(seconds)
+        yield from part(effort)
 
 
 MEASURES = {"emodb": emodb}

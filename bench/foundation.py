@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench import servers
 from bench.load import Load, wrk
-from bench.measure import Result, absent, at_least, at_most
+from bench.measure import Effort, Result, absent, at_least, at_most
 from penstock.clock import system_clock
 from penstock.model import Draft, Settings
 from penstock.stores import open_store
@@ -57,9 +57,10 @@ def cycles(url: str, seconds: float) -> float:
     return load.per_second / 3
 
 
-def rounds(seconds: float) -> Iterator[dict[str, float]]:
+def rounds(effort: Effort) -> Iterator[dict[str, float]]:
     """Everything that is compared is measured in turn, three times, so that noise falls on all alike."""
-    for _ in range(3):
+    seconds = effort.seconds
+    for _ in range(effort.rounds(3)):
         figures = {}
         with servers.asgi_noop() as url:
             figures["asgi_noop"] = wrk(f"{url}/noop/q", CONNECTIONS, seconds, "send").per_second
@@ -105,8 +106,8 @@ def redis_xadd(port: int, seconds: float) -> float:
     return float(re.findall(r"([\d.]+) requests per second", output)[-1])
 
 
-def speed(seconds: float) -> Iterator[Result]:
-    measured = list(rounds(seconds))
+def speed(effort: Effort) -> Iterator[Result]:
+    measured = list(rounds(effort))
     figures = {name: statistics.median(one[name] for one in measured) for name in measured[0]}
 
     def ratio(over: str, under: str) -> float:
@@ -158,20 +159,21 @@ def fill(path: Path, count: int) -> None:
     store.close()
 
 
-def depth(seconds: float) -> Iterator[Result]:
+def depth(effort: Effort) -> Iterator[Result]:
+    count = effort.messages(DEEP)
     with folder() as shallow, folder() as deep, folder() as empty:
         fill(shallow, SHALLOW)
-        fill(deep, DEEP)
+        fill(deep, count)
         fill(empty, 0)
         measured = []
-        for _ in range(3):
+        for _ in range(effort.rounds(3)):
             rates = []
             for path in (deep, shallow):
                 with servers.penstock(path) as (url, _):
-                    rates.append(cycles(url, seconds))
+                    rates.append(cycles(url, effort.seconds))
             measured.append(rates)
         yield at_least(
-            f"claim + ack rate with {DEEP:,} queued ÷ {SHALLOW:,}",
+            f"claim + ack rate with {count:,} queued ÷ {SHALLOW:,}",
             0.9,
             statistics.median(deep_rate / shallow_rate for deep_rate, shallow_rate in measured),
             "one send a cycle holds the depth",
@@ -181,16 +183,20 @@ def depth(seconds: float) -> Iterator[Result]:
         memory = []
         for path in (deep, empty):
             with servers.penstock(path) as (url, process):
-                cycles(url, seconds)
+                cycles(url, effort.seconds)
                 memory.append(servers.resident_mb(process))
         yield at_most(
-            f"memory with {DEEP:,} queued, MB above empty",
+            f"memory with {count:,} queued, MB above empty",
             50,
             memory[0] - memory[1],
             deep_mb=memory[0],
             empty_mb=memory[1],
         )
-        yield at_most(f"start with {DEEP:,} queued, seconds", 2, statistics.median(start_time(deep) for _ in range(3)))
+        yield at_most(
+            f"start with {count:,} queued, seconds",
+            2,
+            statistics.median(start_time(deep) for _ in range(effort.rounds(3))),
+        )
 
 
 def start_time(path: Path) -> float:

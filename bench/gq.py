@@ -25,7 +25,7 @@ import psycopg
 
 from bench.databases import QUEUE, ROUNDS, fill, lies_in_memory
 from bench.foundation import BODY
-from bench.measure import Result, absent, at_least
+from bench.measure import Effort, Result, absent, at_least
 from devtools.databases import NotInstalled, PostgresServer
 from penstock.clock import system_clock
 from penstock.gq import Client
@@ -65,25 +65,25 @@ SETTINGS = (
 )
 
 
-def gq(seconds: float) -> Iterator[Result]:
+def gq(effort: Effort) -> Iterator[Result]:
     try:
         server = PostgresServer()
     except NotInstalled as missing:
         yield absent("gq on PostgreSQL", "–", str(missing))
         return
     with server:
-        yield pushing(server, seconds)
-        yield from consuming(server, seconds)
+        yield pushing(server, effort)
+        yield from consuming(server, effort)
 
 
 # Pushing
 
 
-def pushing(server: PostgresServer, seconds: float) -> Result:
+def pushing(server: PostgresServer, effort: Effort) -> Result:
     measured = []
-    for _ in range(ROUNDS):
+    for _ in range(effort.rounds(ROUNDS)):
         url = server.new_url()
-        measured.append((pushes(url, seconds), plain_inserts(url, seconds)))
+        measured.append((pushes(url, effort.seconds), plain_inserts(url, effort.seconds)))
         server.drop(url)
     return at_least(
         f"gq push in batches of {BATCH} ÷ plain psycopg inserts, {BATCH} a commit",
@@ -130,11 +130,13 @@ def plain_inserts(url: str, seconds: float) -> float:
 # Consuming
 
 
-def consuming(server: PostgresServer, seconds: float) -> Iterator[Result]:
+def consuming(server: PostgresServer, effort: Effort) -> Iterator[Result]:
+    seconds = effort.seconds
     rates: dict[object, list[float]] = defaultdict(list)
     versions = {}
-    settings = SETTINGS if PYTHON.exists() else ()
-    for _ in range(ROUNDS):
+    # The first two are the fastest peer, at our size of batches and at its best.
+    settings = () if not PYTHON.exists() else SETTINGS[:2] if effort.quick else SETTINGS
+    for _ in range(effort.rounds(ROUNDS)):
         for processes, batch in ((1, BATCH), (PROCESSES, BATCH), (1, LARGE_BATCH)):
             rates[processes, batch].append(consumed(server, round(JOBS_A_SECOND * seconds), processes, batch))
         for setting in settings:

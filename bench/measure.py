@@ -31,7 +31,32 @@ def absent(measure: str, target: str, note: str) -> Result:
     return Result(measure, target, None, None, {}, note)
 
 
-Measure = Callable[[float], Iterable[Result]]
+@dataclass(frozen=True)
+class Effort:
+    """How much is done for a figure. A quick run tells whether something has become slow; its figures are rough."""
+
+    seconds: float = 5
+    quick: bool = False
+
+    def rounds(self, usual: int) -> int:
+        """How often a comparison is repeated."""
+        return 1 if self.quick else usual
+
+    def messages(self, usual: int) -> int:
+        """How many lie in a queue, or pass through it."""
+        return usual // 10 if self.quick else usual
+
+
+Measure = Callable[[Effort], Iterable[Result]]
+
+
+def missed(results: Iterable[Result]) -> list[str]:
+    """What did not reach its target, a line each. What is absent was not measured, and misses nothing."""
+    return [
+        f"missed: {result.measure}: {result.ratio:.2f}, and the target is {result.target}"
+        for result in results
+        if result.met is False and result.ratio is not None
+    ]
 
 
 def table(results: list[Result]) -> str:

@@ -19,7 +19,7 @@ from random import Random
 from bench import servers
 from bench.foundation import BODY, CONNECTIONS, folder
 from bench.load import wrk
-from bench.measure import Result, at_least, at_most
+from bench.measure import Effort, Result, at_least, at_most
 from penstock import ids
 from penstock.clock import system_clock
 
@@ -125,18 +125,18 @@ def create_queue(port: int) -> None:
     connection.close()
 
 
-def posts(seconds: float) -> Iterator[Result]:
+def posts(effort: Effort) -> Iterator[Result]:
     ratios, rates, bares = [], [], []
     with ExitStack() as kept:
-        for _ in range(3):
+        for _ in range(effort.rounds(3)):
             # Kept to the end: for minutes ext4 looks past every inode that was freed, and creating a file would take
             # longer than syncing it.
             path = kept.enter_context(folder())
             (path / "bare").mkdir()
-            bares.append(bare_posts(path / "bare", seconds))
+            bares.append(bare_posts(path / "bare", effort.seconds))
             with mq(path / "root", program=False) as (port, _):
                 create_queue(port)
-                load = wrk(f"http://127.0.0.1:{port}/q/messages", CONNECTIONS, seconds, "send")
+                load = wrk(f"http://127.0.0.1:{port}/q/messages", CONNECTIONS, effort.seconds, "send")
                 assert load.errors == 0, load.output
                 rates.append(load.per_second)
             ratios.append(rates[-1] / bares[-1])
@@ -149,36 +149,38 @@ def posts(seconds: float) -> Iterator[Result]:
     )
 
 
-def depth(_seconds: float) -> Iterator[Result]:
-    rates: dict[int, list[float]] = {DEEP: [], SHALLOW: []}
+def depth(effort: Effort) -> Iterator[Result]:
+    many = effort.messages(DEEP)
+    rates: dict[int, list[float]] = {many: [], SHALLOW: []}
     with ExitStack() as stack:
         deep = stack.enter_context(folder())
-        fill(deep / "root", DEEP)
-        for _ in range(3):
+        fill(deep / "root", many)
+        for _ in range(effort.rounds(3)):
             with folder() as shallow:
                 fill(shallow / "root", SHALLOW)
-                for path, count in ((deep, DEEP), (shallow, SHALLOW)):
+                for path, count in ((deep, many), (shallow, SHALLOW)):
                     with mq(path / "root", program=False) as (port, _):
                         asyncio.run(drain([port], WARM_UP, 16))
                         rates[count].append(asyncio.run(drain([port], FETCHED, 16)))
     yield at_least(
-        f"MQ-Core fetch+delete with {DEEP:,} files ÷ {SHALLOW:,}",
+        f"MQ-Core fetch+delete with {many:,} files ÷ {SHALLOW:,}",
         0.7,
-        statistics.median(a / b for a, b in zip(rates[DEEP], rates[SHALLOW], strict=True)),
-        deep=statistics.median(rates[DEEP]),
+        statistics.median(a / b for a, b in zip(rates[many], rates[SHALLOW], strict=True)),
+        deep=statistics.median(rates[many]),
         shallow=statistics.median(rates[SHALLOW]),
     )
 
 
-def peers(_seconds: float) -> Iterator[Result]:
+def peers(effort: Effort) -> Iterator[Result]:
+    count = effort.messages(DRAINED)
     lost = {}
     rate = {}
     for known in (0, PEERS - 1):
         with folder() as path:
-            fill(path / "root", DRAINED)
+            fill(path / "root", count)
             with ExitStack() as stack:
                 running = [stack.enter_context(mq(path / "root", "--peers", str(known))) for _ in range(PEERS)]
-                rate[known] = asyncio.run(drain([port for port, _ in running], DRAINED, 8 * PEERS))
+                rate[known] = asyncio.run(drain([port for port, _ in running], count, 8 * PEERS))
             counts = [re.search(r"(\d+) messages were fetched; (\d+) times", log.read_text()) for _, log in running]
             fetched = sum(int(found[1]) for found in counts if found)
             lost[known] = sum(int(found[2]) for found in counts if found) / max(1, fetched)
@@ -193,10 +195,10 @@ def peers(_seconds: float) -> Iterator[Result]:
     )
 
 
-def mqcore(seconds: float) -> Iterator[Result]:
-    yield from posts(seconds)
-    yield from depth(seconds)
-    yield from peers(seconds)
+def mqcore(effort: Effort) -> Iterator[Result]:
+    yield from posts(effort)
+    yield from depth(effort)
+    yield from peers(effort)
 
 
 MEASURES = {"mqcore": mqcore}

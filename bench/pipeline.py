@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench import ledgers, servers
-from bench.measure import Result, at_least, at_most
+from bench.measure import Effort, Result, at_least, at_most
 from devtools.spark_cluster import Cluster
 from penstock.clock import system_clock
 from penstock.model import Draft, Message, Receipt, Settings
@@ -45,7 +45,8 @@ _SENT = 10_000
 _JSON_SCHEMA = "order BIGINT, customer STRING, total DOUBLE, note STRING"
 
 
-def pipeline(seconds: float) -> Iterator[Result]:
+def pipeline(effort: Effort) -> Iterator[Result]:
+    seconds = effort.seconds
     count = max(10_000, int(MESSAGES * seconds / USUAL_SECONDS))
     spark = open_session("bench")
     try:

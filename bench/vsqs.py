@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.foundation import folder
-from bench.measure import Result, at_least
+from bench.measure import Effort, Result, at_least
 from penstock.vsqs import Queue
 
 BODY = b"x" * 200
@@ -22,11 +22,11 @@ HOLD_S = 600
 MOST_STEPS = SHALLOW // 2
 
 
-def vsqs(seconds: float) -> Iterator[Result]:
+def vsqs(effort: Effort) -> Iterator[Result]:
     """Whatever is compared is measured in turn, in slices, so that noise falls on both alike."""
-    slice_s = max(0.2, seconds / ROUNDS)
+    slice_s = max(0.2, effort.seconds / ROUNDS)
     yield publishing(slice_s)
-    yield by_depth(slice_s)
+    yield by_depth(slice_s, effort.messages(DEEP))
     yield against_listing(slice_s)
 
 
@@ -106,11 +106,11 @@ def cycle(queue: Queue) -> None:
     assert queue.delete(found)
 
 
-def by_depth(slice_s: float) -> Result:
+def by_depth(slice_s: float, depth: int) -> Result:
     with folder() as deep_path, folder() as shallow_path:
 
         def refill() -> None:
-            fill(deep_path, DEEP)
+            fill(deep_path, depth)
             fill(shallow_path, SHALLOW)
 
         refill()
@@ -123,7 +123,7 @@ def by_depth(slice_s: float) -> Result:
                 lambda: cycle(deep), lambda: cycle(shallow), slice_s, between=refill
             )
     return at_least(
-        f"VSQS receive + delete with {DEEP:,} waiting ÷ {SHALLOW:,}",
+        f"VSQS receive + delete with {depth:,} waiting ÷ {SHALLOW:,}",
         0.7,
         ratio,
         "after the one listing that opening costs",
