@@ -26,10 +26,12 @@ ACTIONS = ("post", "poll", "get_status", "admin")
 EVERY_QUEUE = "*"
 _PREFIX = "psk_"
 FIRST_KEY = "this is the first API key of the store: from now on every request through every API needs one"
-GLOB = "[A-Za-z0-9._:@*-]{1,255}"
-NAME = "[A-Za-z0-9._@-]{1,100}"
+# What the glob of a rule and the name of a key are made of.
+GLOB = f"[A-Za-z0-9._:@*-]{{1,{limits.NAME_LENGTH}}}"
+NAME_CHARACTERS = "[A-Za-z0-9._@-]"
+NAME_LENGTH = 100
 _GLOB = re.compile(GLOB, re.ASCII)
-_NAME = re.compile(NAME, re.ASCII)
+_NAME = re.compile(f"{NAME_CHARACTERS}{{1,{NAME_LENGTH}}}", re.ASCII)
 
 
 def mint() -> str:
@@ -43,7 +45,7 @@ def digest(store_secret: bytes, secret: bytes) -> bytes:
 
 def check_name(name: str) -> str:
     if _NAME.fullmatch(name) is None:
-        raise InvalidRequest("the name of an API key is 1 to 100 of the characters A-Z a-z 0-9 . _ @ -")
+        raise InvalidRequest(f"the name of an API key is 1 to {NAME_LENGTH} of the characters A-Z a-z 0-9 . _ @ -")
     return name
 
 

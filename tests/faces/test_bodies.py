@@ -1,4 +1,4 @@
-"""Lists of far more items than anybody may send: refused, and not built before they are counted."""
+"""Bodies that are out of bounds: how they are refused, and that too many items are never built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from penstock.edge.http import Request
 from penstock.errors import CallerError, InvalidRequest, TooLarge
 from penstock.faces.bodies import beginning, items_of
 from penstock.faces.emodb import bodies
-from penstock.faces.native import receipts
+from penstock.faces.mqs import queues as mqs_queues
+from penstock.faces.native import messages, moves, queues, receipts
 from penstock.faces.native.send import LINES, read_drafts
 
 MEBIBYTE = 1 << 20
@@ -113,3 +114,63 @@ def test_the_beginning_of_a_list_is_the_list_as_far_as_it_goes(values: list, lim
 
     read = msgspec.json.Decoder(beginning(Raw, limit)).decode(json.dumps(values).encode())
     assert [json.loads(bytes(item)) for item in items_of(read)] == values[: limit + 1]
+
+
+BOUNDS: list[tuple[Callable[[bytes], object], str, str]] = [
+    (messages._read_claim, '{"limit": 0}', "limit must be between 1 and 10000"),
+    (messages._read_claim, '{"limit": 10001}', "limit must be between 1 and 10000"),
+    (messages._read_claim, '{"limit": 1000000000000000000000}', "limit must be between 1 and 10000"),
+    (messages._read_claim, '{"hold_ms": -1}', "hold_ms must be between 0 and 2147483647000"),
+    (messages._read_claim, '{"wait_ms": 60001}', "wait_ms must be between 0 and 60000"),
+    (receipts._read_receipts, '{"receipts": []}', "the number of receipts must be between 1 and 10000"),
+    (receipts._read_renew, '{"receipts": ["a"], "hold_ms": -1}', "hold_ms must be between 0 and 2147483647000"),
+    (send, '{"messages": []}', "the number of messages must be between 1 and 10000"),
+    (send, '{"messages": [{"body": ""}, {"delay_ms": -1}]}', "delay_ms must be between 0 and 2147483647000"),
+    (send_lines, '{"body": ""}\n{"delay_ms": -1}', "delay_ms must be between 0 and 2147483647000"),
+    (
+        send,
+        '{"messages": [%s{"delay_ms": -1}]}' % ('{"body": "{{"},' * 6_000),
+        "delay_ms must be between 0 and 2147483647000",
+    ),
+    (send_lines, '{"body": "{{"}\n' * 6_000 + '{"delay_ms": -1}', "delay_ms must be between 0 and 2147483647000"),
+    (queues._read_change, '{"retention_ms": 0}', "retention_ms must be between 1 and 2147483647000"),
+    (
+        queues._read_change,
+        '{"redrive": {"max_receives": 0, "dead_letter_queue": "d"}}',
+        "redrive.max_receives must be between 1 and 2147483647",
+    ),
+    (
+        queues._read_change,
+        '{"backoff": {"first_ms": 0, "most_ms": 1}}',
+        "backoff.first_ms must be between 1 and 2147483647000",
+    ),
+    (
+        moves._read_move,
+        '{"source": "q", "filter": {"min_receives": -1}}',
+        "filter.min_receives must be between 0 and 2147483647",
+    ),
+    (moves._read_move, '{"source": "q", "filter": {"text": ""}}', "filter.text has 1 to 1000 characters"),
+    (moves._read_move, '{"source": "q", "per_second": 0}', "per_second must be between 1 and 1000000"),
+    (
+        mqs_queues._read_settings,
+        '{"retention_timeout": 0, "visibility_timeout": 0, "message_deduplication": false}',
+        "retention_timeout must be between 1 and 2147483647",
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "body", "error"), BOUNDS, ids=[error for _, _, error in BOUNDS])
+def test_what_is_out_of_bounds_is_refused_in_these_words(
+    read: Callable[[bytes], object], body: str, error: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read(body.encode())
+    assert str(refused.value) == error
+
+
+@pytest.mark.parametrize(
+    "body", ['{"limit": 1.5}', '{"limit": "1"}', '{"limits": 1}', "[]", "{", "\udcff", "[" * 100_000]
+)
+def test_what_does_not_parse_is_refused_as_such(body: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"^the body does not parse: "):
+        messages._read_claim(body.encode("utf-8", "surrogateescape"))

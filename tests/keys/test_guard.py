@@ -48,7 +48,7 @@ def in_words(refusal: Refusal, _why: str) -> Response:
     return Response(403, refusal.name.encode())
 
 
-POST = Permission("post", manner=in_words)
+POST = Permission("post", refused=in_words)
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,19 @@ def test_every_schema_is_one_and_its_examples_fit_it() -> None:
             assert validator.is_valid(example), (example, shape)
 
 
+def test_a_number_in_a_request_has_both_bounds_or_none() -> None:
+    """A refusal names both."""
+    taken = [operation["requestBody"] for _, _, operation in operations() if "requestBody" in operation]
+    waiting, seen = list(parts(taken)), set()
+    while waiting:
+        part = waiting.pop()
+        assert ("minimum" in part) == ("maximum" in part), part
+        if "$ref" in part and part["$ref"] not in seen:
+            seen.add(part["$ref"])
+            waiting += parts(resolved(DOCUMENT, part))
+    assert len(seen) > 10
+
+
 def test_names_of_operations_are_unique() -> None:
     names = [operation["operationId"] for _, _, operation in operations()]
     assert len(names) == len(set(names))

@@ -29,15 +29,16 @@ _TEXTS = {
 }
 
 
-def decoder(shape: type[T], empty: bytes = b"{}") -> Callable[[bytes], T]:
-    """Decode and check in one step; an empty body is read as `empty`."""
+def decoder(shape: type[T], empty: bytes = b"{}", meant: Any = None) -> Callable[[bytes], T]:
+    """Decode and check in one step; an empty body is read as `empty`. `meant` is what the caller thinks it is sending,
+    where the shape only stands for it."""
     decode = msgspec.json.Decoder(shape).decode
 
     def read(body: bytes) -> T:
         try:
             return decode(body or empty)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise unreadable("the body does", shape, error) from error
+            raise unreadable("the body does", meant or shape, error) from error
 
     return read
 

@@ -19,7 +19,7 @@ from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
 
-_SHUT = json_response(403, Error("nobody may use this route"))
+_SHUT = json_response(403, Error("no one may use this route"))
 _SLOW_DOWN = json_response(429, Error("too many wrong API keys"), (b"Retry-After", b"1"))
 
 

@@ -1,6 +1,6 @@
 """The MQ-Core API: six endpoints at the root of the server, `/{queue}` and the messages below it.
 
-A queue made here has default settings. Messages are acked by their bare id, whoever has fetched them: the API has no
+A queue made here has default settings. Messages are acked by their bare id, by any caller: the API has no
 receipts. A name that no queue can have is one that does not exist, except where a queue is to be made.
 """
 

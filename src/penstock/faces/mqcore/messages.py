@@ -107,7 +107,7 @@ class _Messages:
         if not is_name(queue):
             return _DELETED
         receipt = Receipt(text, queue=queue)
-        # A redelivery makes a second delete of the same message normal, so it is no error that it has gone.
+        # A redelivery makes a second delete of the same message normal: that it has gone is not an error.
         return self._broker.ack((receipt,)).map(lambda _done: _DELETED, failure)
 
 

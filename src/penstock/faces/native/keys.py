@@ -26,7 +26,16 @@ _RULE = rf"^queue\|({'|'.join(keys.ACTIONS)}|\*)\|{keys.GLOB}$"
 
 class CreateKey(Struct, forbid_unknown_fields=True):
     # Checked by `penstock.keys`, which the command line asks as well.
-    name: Annotated[str, Meta(extra_json_schema={"pattern": f"^{keys.NAME}$"})]
+    name: Annotated[
+        str,
+        Meta(
+            extra_json_schema={
+                "pattern": f"^{keys.NAME_CHARACTERS}+$",
+                "minLength": 1,
+                "maxLength": keys.NAME_LENGTH,
+            }
+        ),
+    ]
     rules: Annotated[
         list[Annotated[str, Meta(extra_json_schema={"pattern": _RULE})]],
         Meta(

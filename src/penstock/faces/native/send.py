@@ -148,7 +148,8 @@ def _sent_once(sent: SentOnce) -> Response:
 @cache
 def _read_large_send() -> Callable[[bytes], Any]:
     messages = ("messages", beginning(SendMessage, limits.SEND_LIMIT))
-    return decoder(msgspec.defstruct("LargeSendRequest", [messages], forbid_unknown_fields=True))
+    large = msgspec.defstruct("LargeSendRequest", [messages], forbid_unknown_fields=True)
+    return decoder(large, meant=SendRequest)
 
 
 def is_bulk(request: Request) -> bool:
@@ -186,7 +187,9 @@ def _read_lines(body: bytes) -> list[SendMessage]:
             return [_decode_line(line) for line in body.split(b"\n") if line.strip()]
         return _decode_lines(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise unreadable("the lines do", SendMessage, error) from error
+        # All lines together are a list to the decoder, and one line is not.
+        shape = list[SendMessage] if " - at `$[" in str(error) else SendMessage
+        raise unreadable("the lines do", shape, error) from error
 
 
 def _draft(message: SendMessage) -> Draft:
