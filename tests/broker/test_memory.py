@@ -78,7 +78,7 @@ async def test_requests_that_the_store_fails(
         if unit.write:
             raise error("a new one each time")
 
-    monkeypatch.setattr("penstock.broker.units.log.disabled", True)  # pytest keeps what is logged
+    monkeypatch.setattr("penstock.broker.commit.log.disabled", True)  # pytest keeps what is logged
     bench.store.on_begin = fail
     watched = start(bench, "q")
     await results(bench.send(b"last"))

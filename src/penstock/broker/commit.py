@@ -13,11 +13,10 @@ from typing import Any
 
 from penstock.broker.lanes import Lanes
 from penstock.broker.messages import ReleaseLate
-from penstock.broker.operations import UNSERVED, Again, Claim, Operation, Task, Work
+from penstock.broker.operations import UNSERVED, Again, Claim, Operation, Send, Task, Work, serve
 from penstock.broker.polls import Polls
-from penstock.broker.units import Units
 from penstock.clock import Clock
-from penstock.errors import StoreBusy
+from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable
 from penstock.limits import Limits
 from penstock.model import Receipt
 from penstock.pending import Pending
@@ -25,6 +24,9 @@ from penstock.stores.protocol import Store
 from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
+
+_READINGS = 5
+_JUMP_MS = 1_000
 
 
 class Commit:
@@ -94,7 +96,7 @@ class Commit:
             return
         operations = self._arrived[: self._unit_operations]
         del self._arrived[: self._unit_operations]
-        if self.polls.waiters:
+        if self.polls.waiters.count:
             self.polls.join(operations)
         if self._lanes is None:
             self._settle(operations, self._units.serve(operations))
@@ -148,7 +150,7 @@ class Commit:
                 self.tell(operation)
         self._arrived[:0] = again
         self._go_on(busy)
-        if polls.waiters:
+        if polls.waiters.count:
             polls.go_on(operations, stirred, in_vain)
 
     def _renew(self, operation: Operation) -> None:
@@ -171,3 +173,66 @@ class Commit:
                 self._loop.call_later(self._timings.busy_retry_s, self._commit)
             else:
                 self._loop.call_soon(self._commit)
+
+
+class Units:
+    """Serves operations in units of the store. It may run in a thread, and tells no caller anything."""
+
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+
+    def serve(self, operations: list[Operation]) -> set[str]:
+        """Serve all in one unit; where that fails, each in one of its own, so that a request fails alone.
+
+        Returns the queues in which messages have become ready by other means than a send.
+        """
+        again: list[list[Operation]] = []
+        try:
+            return self._serve_in_one(operations)
+        except StoreBusy as error:
+            _fail(operations, error)
+            # Those that only read need not wait until the other process has written.
+            looking = [operation for operation in operations if not operation.writes]
+            if 0 < len(looking) < len(operations):
+                again = [looking]
+        except StoreUnavailable as error:
+            _fail(operations, error)
+        except Exception as error:
+            if len(operations) == 1:
+                _fail(operations, error)
+            else:
+                again = [[operation] for operation in operations]
+        # Not in a handler: there, an error would remember the one before it, and all of its frames.
+        for group in again:
+            for operation in group:
+                operation.result = UNSERVED
+        return set().union(*map(self.serve, again))
+
+    def _serve_in_one(self, operations: list[Operation]) -> set[str]:
+        if not self._store.has_room():
+            full = StoreFull("the device of the store is nearly full; claims and acks go on")
+            _fail([operation for operation in operations if isinstance(operation, Send)], full)
+            operations = [operation for operation in operations if operation.result is UNSERVED]
+        writes = any(operation.writes for operation in operations)
+        with self._store.unit(writes) as unit:
+            serve(unit, operations, self.now(), self._limits)
+        return unit.stirred
+
+    def now(self) -> int:
+        """The time that all servers on this store agree on. Should our clock be set between two readings of it, a
+        message would look as much older as it was set forward: then we read again."""
+        for _ in range(_READINGS):
+            own = self._clock()
+            now = own + self._store.ahead_ms
+            if 0 <= self._clock() - own < _JUMP_MS:
+                break
+        return now
+
+
+def _fail(operations: list[Operation], error: Exception) -> None:
+    if not isinstance(error, PenstockError):
+        log.error("an operation failed", exc_info=error)
+    for operation in operations:
+        operation.fail(error)

@@ -1,7 +1,11 @@
-"""What a caller has asked for and has not been told yet.
+"""What a caller has asked for and has not been told yet, and how a unit serves many of them at once.
 
-Sends, claims and acks are operations of their own, because those of many callers become one call of the store. Every
-other verb is a task: a plain value with its arguments, which `Work` carries to a unit.
+Sends, claims and acks are operations of their own, because those of many callers become one call of the store:
+sixty-four claims of one are one claim of sixty-four, dealt out in the order of arrival. Every other verb is a task: a
+plain value with its arguments, which `Work` carries to a unit.
+
+All operations of a unit come from callers who are waiting at the same time, so their order among each other is ours to
+choose: tasks first, then sends, so that a claim in the same unit already finds them.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ from asyncio import TimerHandle
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
+from penstock.errors import CallerError
 from penstock.limits import Limits
-from penstock.model import Draft, Receipt, Settings
+from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
-from penstock.stores.protocol import Unit
+from penstock.stores.ensuring import ensure_queue
+from penstock.stores.protocol import Unit, needed
 
 UNSERVED = object()
 
@@ -162,3 +168,109 @@ class Work(Operation):
 
     def is_patient(self) -> bool:
         return self.patient
+
+
+def serve(unit: Unit, operations: list[Operation], now: int, limits: Limits) -> None:
+    """Apply operations to a unit and leave each one's result in it.
+
+    A `CallerError` is the result of the one operation that caused it. Operations left unserved want another unit.
+    """
+    sends: dict[str, list[Send]] = {}
+    claims: dict[tuple[str, int | None], list[Claim]] = {}
+    acks: list[Ack] = []
+    for operation in operations:
+        if isinstance(operation, Send):
+            sends.setdefault(operation.queue, []).append(operation)
+        elif isinstance(operation, Claim):
+            claims.setdefault((operation.queue, operation.hold_ms), []).append(operation)
+        elif isinstance(operation, Ack):
+            acks.append(operation)
+        elif isinstance(operation, Work):
+            _serve_work(unit, operation, now, limits)
+    # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
+    for queue, group in sorted(sends.items()):
+        _serve_sends(unit, queue, group, now)
+    if acks:
+        _serve_acks(unit, acks, now)
+    for (queue, hold_ms), waiting in sorted(claims.items(), key=lambda item: item[0][0]):
+        _serve_claims(unit, queue, hold_ms, waiting, now, limits)
+
+
+def _serve_work(unit: Unit, operation: Work, now: int, limits: Limits) -> None:
+    try:
+        operation.result = operation.task.apply(unit, now, limits)
+    except CallerError as error:
+        operation.fail(error)
+
+
+def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
+    together: list[Send] = []
+    for send in group:
+        if isinstance(send, SendOnce):
+            _serve_send_once(unit, send, now)
+        else:
+            together.append(send)
+    if together:
+        _serve_sends_together(unit, queue, together, now)
+
+
+def _serve_sends_together(unit: Unit, queue: str, group: list[Send], now: int) -> None:
+    drafts = [draft for send in group for draft in send.drafts]
+    try:
+        settings = next((send.create_as for send in group if send.create_as is not None), None)
+        if settings is not None:
+            ensure_queue(unit, queue, settings, now)
+        sent: list[Sent] = unit.send(queue, drafts, now)
+    except CallerError as error:
+        for send in group:
+            send.fail(error)
+        return
+    start = 0
+    for send in group:
+        end = start + len(send.drafts)
+        send.result = sent[start:end]
+        start = end
+
+
+def _serve_send_once(unit: Unit, send: SendOnce, now: int) -> None:
+    try:
+        send.result = needed(unit.messages, "messages").send_once(send.queue, send.key, send.digest, send.drafts, now)
+    except CallerError as error:
+        send.fail(error)
+
+
+def _serve_acks(unit: Unit, acks: list[Ack], now: int) -> None:
+    receipts = [receipt for ack in acks for receipt in ack.receipts]
+    finished = unit.ack(receipts, now)
+    start = 0
+    for ack in acks:
+        end = start + len(ack.receipts)
+        ack.result = finished[start:end]
+        start = end
+
+
+def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim], now: int, limits: Limits) -> None:
+    wanted = 0
+    asked = []
+    for claim in group:
+        if wanted and wanted + claim.limit > limits.claim_rows:
+            break  # the others want another unit
+        wanted += claim.limit
+        asked.append(claim)
+    try:
+        claimed = unit.claim(queue, wanted, now, hold_ms)
+    except CallerError as error:
+        for claim in group:
+            claim.fail(error)
+        return
+    messages: list[Message] = claimed.messages
+    start = 0
+    for claim in asked:
+        share = messages[start : start + claim.limit]
+        start += len(share)
+        if share or not claimed.more:
+            claim.result = share
+    if any(claim.wait_until and claim.result == [] for claim in asked):
+        due = unit.next_due(queue, now)
+        for claim in asked:
+            claim.due = due

@@ -54,7 +54,7 @@ class Polls:
             (claim.result == [] or self._is_unreachable(claim))
             and not self._stopping
             and claim.wait_until > self._loop.time()
-            and len(self.waiters) < self._most
+            and self.waiters.count < self._most
         )
 
     def park(self, claim: Claim) -> None:
@@ -143,7 +143,7 @@ class Polls:
     def _watch(self) -> None:
         """Other processes on the same store do not tell us; while claims wait, we look."""
         self._watch_timer = None
-        if not self.waiters:
+        if not self.waiters.count:
             return
         # An embedded store is used from one thread at a time; what it does not tell now, it tells next time.
         if self._commit.is_free():
@@ -164,10 +164,7 @@ class Waiters:
     def __init__(self) -> None:
         self._by_queue: dict[str, OrderedDict[Claim, None]] = {}
         self._last_seen: dict[str, Any] = {}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
 
     def __iter__(self) -> Iterator[Claim]:
         return (claim for claims in self._by_queue.values() for claim in claims)
@@ -179,7 +176,7 @@ class Waiters:
         """It comes with what it has seen, which counts for all that wait for the queue."""
         self._by_queue.setdefault(claim.queue, OrderedDict())[claim] = None
         self._last_seen[claim.queue] = claim.result
-        self._count += 1
+        self.count += 1
 
     def last_seen(self, queue: str) -> Any:
         """What is told to those whose time is over: no messages, or why it is not known."""
@@ -201,7 +198,7 @@ class Waiters:
         if claims is None or claim not in claims:
             return False
         del claims[claim]
-        self._count -= 1
+        self.count -= 1
         if not claims:
             del self._by_queue[claim.queue]
             del self._last_seen[claim.queue]

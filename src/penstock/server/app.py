@@ -23,6 +23,7 @@ from penstock.server.config import Config, is_loopback
 from penstock.server.faces import chosen_faces, face_routes
 from penstock.server.keys import KeyWatch
 from penstock.stores import MqCoreOptions, open_store
+from penstock.stores.protocol import missing_nouns
 from penstock.timings import Timings
 
 _DAY_MS = 86_400_000
@@ -54,10 +55,12 @@ class App:
             limits=limits,
         )
         self._broker = LocalBroker(self._store, clock, loop, timings)
-        self.faces = chosen_faces(config.faces, self._store)
-        keyring = Keyring(self._store.secret)
+        with self._store.unit(write=False) as unit:
+            missing = missing_nouns(unit)
+            keyring = Keyring(self._store.secret, () if unit.keys is None else unit.keys.list())
+        self.faces = chosen_faces(config.faces, self._store.url, missing)
         routes, errors = face_routes(self.faces, self._broker, keyring, config)
-        self._keys = KeyWatch(keyring, self._store, self._broker, loop, timings)
+        self._keys = None if "keys" in missing else KeyWatch(keyring, self._broker, loop, timings)
         refuse_exposure(config, keyring)
         origins = Origins(own_names(config), local=is_loopback(config.host))
         self._listener = Listener(
@@ -92,7 +95,8 @@ class App:
             self._store.close()
             raise InvalidSetting(f"cannot listen on {self._config.host}:{self._config.port}: {_why(error)}") from error
         self._broker.start()
-        self._keys.start()
+        if self._keys is not None:
+            self._keys.start()
 
     async def stop(self) -> int:
         """Answer what was accepted, end what waits, then close the store.
@@ -102,7 +106,8 @@ class App:
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._config.stop_grace_s
-        self._keys.stop()
+        if self._keys is not None:
+            self._keys.stop()
         self._broker.stop()
         await self._listener.stop(self._config.stop_grace_s)
         left = await self._broker.finish(max(0.0, until - loop.time()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -17,7 +17,7 @@ from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
 from penstock.keys import Keyring
 from penstock.server.config import Config
-from penstock.stores.protocol import NOUNS, Noun, Store, missing_nouns
+from penstock.stores.protocol import NOUNS, Noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,10 @@ FACES: Mapping[str, Face] = {
 _NONE: frozenset[str] = frozenset()
 
 
-def chosen_faces(asked: str, store: Store) -> list[str]:
-    """The faces that were asked for, or without a wish all that the store can carry."""
+def chosen_faces(asked: str, store_url: str, missing: Collection[Noun]) -> list[str]:
+    """The faces that were asked for, or without a wish all that the store can carry. `missing` is what it does not
+    have."""
     names = [name.strip() for name in asked.split(",") if name.strip()]
-    with store.unit(write=False) as unit:
-        missing = missing_nouns(unit)
     if not names:
         return [name for name, face in FACES.items() if face.needs.isdisjoint(missing)]
     for name in names:
@@ -62,7 +61,7 @@ def chosen_faces(asked: str, store: Store) -> list[str]:
             raise InvalidSetting(f"faces names {name!r}, which is none of {', '.join(FACES)}")
         lacks = [NOUNS[noun] for noun in missing if noun in FACES[name].needs]
         if lacks:
-            raise InvalidSetting(f"{store.url} cannot carry the {name} API: it does not keep {', '.join(lacks)}")
+            raise InvalidSetting(f"{store_url} cannot carry the {name} API: it does not keep {', '.join(lacks)}")
     return names
 
 

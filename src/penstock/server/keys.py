@@ -14,29 +14,25 @@ from penstock.broker import Broker
 from penstock.complaint import Complaint
 from penstock.keys import Keyring
 from penstock.model import Key
-from penstock.stores.protocol import Store
 from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
 
 
 class KeyWatch:
-    def __init__(
-        self, keyring: Keyring, store: Store, broker: Broker, loop: asyncio.AbstractEventLoop, timings: Timings
-    ) -> None:
+    """`keyring` is what is known when the server starts."""
+
+    def __init__(self, keyring: Keyring, broker: Broker, loop: asyncio.AbstractEventLoop, timings: Timings) -> None:
         self._keyring = keyring
         self._broker = broker
         self._loop = loop
         self._look_s = timings.keys_s
         self._timer: asyncio.TimerHandle | None = None
         self._trouble = Complaint(log)
-        with store.unit(write=False) as unit:
-            self._can_change = unit.keys is not None
-            if unit.keys is not None:
-                self._keyring.load(unit.keys.list())
+        self._stopping = False
 
     def start(self) -> None:
-        if self._can_change:
+        if not self._stopping:
             self._timer = self._loop.call_later(self._look_s, self.look)
 
     def look(self) -> None:
@@ -53,11 +49,11 @@ class KeyWatch:
 
     def _keep(self, error: Exception) -> None:
         """What was known stays known while the store does not answer."""
-        if self._can_change:
+        if not self._stopping:
             self._trouble.say(f"API keys cannot be read: {error}")
         self.start()
 
     def stop(self) -> None:
-        self._can_change = False
+        self._stopping = True
         if self._timer is not None:
             self._timer.cancel()

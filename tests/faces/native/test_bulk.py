@@ -11,6 +11,7 @@ import pytest
 
 from penstock import limits
 from penstock.faces.native import arrow
+from penstock.limits import Limits
 from tests.faces.native.conftest import Native, bodies
 from tests.servers import ThreadServer
 from tests.talk import Reply
@@ -240,7 +241,7 @@ def test_a_key_belongs_to_its_queue_and_to_its_time(native: Native, server: Thre
     send_lines(native, {"body": "1"}, idempotency_key="a")
     reply = native.talk("POST", "/v1/queues/r/messages", '{"body": "1"}', content_type=LINES, idempotency_key="a")
     assert reply.json["repeated"] is False
-    server.clock.advance(limits.IDEMPOTENCY_MS / 1000 + 1)
+    server.clock.advance(Limits().idempotency_ms / 1000 + 1)
     assert send_lines(native, {"body": "1"}, idempotency_key="a").json["repeated"] is False
 
 

@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from penstock import limits
+from penstock.limits import Limits
 from tests.faces.native.conftest import Native, bodies
 from tests.servers import ThreadServer
 
@@ -275,7 +276,7 @@ def test_purge_takes_all_states_and_says_how_many(native: Native) -> None:
 
 
 def test_purge_of_more_than_one_step(native: Native) -> None:
-    count = limits.STEP_ROWS * 2 + 1
+    count = Limits().step_rows * 2 + 1
     for start in range(0, count, limits.SEND_LIMIT):
         native.send(*("x" for _ in range(min(limits.SEND_LIMIT, count - start))))
     assert native.talk("POST", "/v1/queues/q/purge").json == {"purged": count}

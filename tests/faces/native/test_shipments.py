@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import limits
+from penstock.limits import Limits
 from tests.faces.native.conftest import Native, bodies
 from tests.faces.native.test_bulk import ARROW, table
 from tests.servers import ThreadServer
@@ -135,7 +136,7 @@ def test_read_by_position_in_arrow(native: Native) -> None:
 
 
 def test_a_large_one_is_gathered_and_settled_in_steps(native: Native) -> None:
-    count = limits.CLAIM_ROWS * 2 + 1
+    count = Limits().claim_rows * 2 + 1
     for _ in range(2):
         native.send(*[str(number) for number in range(limits.SEND_LIMIT)])
     assert put(native, limit=count).json["messages"] == count

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from penstock import limits, names
+from penstock import names
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
@@ -29,6 +29,7 @@ from penstock.faces.emodb.service import (
     success,
 )
 from penstock.faces.permission import Scope, permits
+from penstock.limits import Limits
 from penstock.model import Count, Move, MoveStatus
 from penstock.pending import Pending
 
@@ -93,7 +94,7 @@ def administration_routes(broker: Broker, service: Service) -> list[Route]:
                 id=f"{prefix}ClaimCount",
                 tag=tag,
                 summary="Count claimed messages",
-                description=f"Exact up to {limits.COUNT_ROWS:,}, and that number beyond.",
+                description=f"Exact up to {Limits().count_rows:,}, and that number beyond.",
                 parameters=(QUEUE,),
                 answers={200: _COUNT},
             ),

@@ -28,6 +28,7 @@ from penstock.faces.description import (
 from penstock.faces.mqs.trace import TAG, TRACE, TRACED, traced
 from penstock.faces.permission import Permission, Scope, check_dead_letters
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.limits import Limits
 from penstock.model import Dedup, Queue, QueueChange, QueueReport, Redrive, Settings
 from penstock.pending import Pending
 
@@ -155,7 +156,7 @@ _DESCRIBE = Op(
     id="mqsDescribeQueue",
     tag=TAG,
     summary="Show a queue",
-    description=f"Past {limits.COUNT_ROWS:,} delayed and claimed messages, `visible_messages` is an upper bound.",
+    description=f"Past {Limits().count_rows:,} delayed and claimed messages, `visible_messages` is an upper bound.",
     parameters=(_NAME, TRACE),
     answers={
         200: answer(

@@ -25,6 +25,7 @@ from penstock.faces.native.requests import (
 )
 from penstock.faces.permission import Permission, Scope, check_dead_letters, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.limits import Limits
 from penstock.model import (
     Backoff,
     Count,
@@ -162,7 +163,7 @@ _LIST = Op(
     tag=_TAG,
     summary="List queues",
     description="In the order of their creation, with what is in each of them now. Where more than "
-    f"{limits.LISTED_COUNT_ROWS:,} messages of a queue are delayed or claimed, its parts are not exact.",
+    f"{Limits().listed_count_rows:,} messages of a queue are delayed or claimed, its parts are not exact.",
     parameters=(_OFFSET, _LIMIT, _COUNT),
     answers={
         200: answer(
