@@ -197,7 +197,7 @@ class TestOutOfTouch:
             seen.append(payload)
             if payload == b"0":
                 faulty.before = 1_000_000
-                threading.Event().wait(0.4)
+                until(lambda: not consumer._membership.is_surely_alive)
                 with faulty._store.unit() as unit:
                     unit.consumers.reap(client._access.now() + 60_000)
                 threading.Timer(0.2, setattr, (faulty, "before", 0)).start()
@@ -220,7 +220,7 @@ class TestOutOfTouch:
             seen.append(payload)
             if payload == b"0":
                 faulty.before = 5
-                threading.Event().wait(0.4)
+                until(lambda: not consumer._membership.is_surely_alive)
 
         consumer = client.consumer(**quick())
         with at_work(consumer, cut_off):

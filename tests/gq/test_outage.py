@@ -35,7 +35,7 @@ def test_a_consumer_goes_on_when_the_database_is_back(server, client, outage, ca
         pushed = [producer.push(str(number)) for number in range(10)]
         until(lambda: len(seen) == 10)
         getattr(server, outage)()
-        time.sleep(0.7)  # long enough for both threads to notice
+        until(lambda: "consuming default fails" in caplog.text)
         server.start()
         pushed += [producer.push(str(number)) for number in range(10, 20)]
         until(lambda: len(set(seen)) == 20)
@@ -58,7 +58,7 @@ def test_an_outcome_is_told_late_rather_than_never(server, client):
         began.wait(10)
         server.stop()
         may_end.set()
-        time.sleep(1.2)
+        time.sleep(1.2)  # nothing tells that a consumer has been silent for too long but the time
         server.start()
         until(lambda: client.status(pushed) == "processed")
     assert consumer.lost == 0

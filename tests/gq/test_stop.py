@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from penstock.gq.timings import GqTimings
 from tests.gq.conftest import at_work, bodies, consumers, until
 from tests.gq.faults import make_faulty
 from tests.gq.workers import Worker
@@ -81,9 +82,9 @@ def test_a_store_that_is_away_when_the_consumer_stops(client):
     assert consumers(client) == []
 
 
-def test_a_store_that_stays_away(client, clock, monkeypatch, caplog):
+def test_a_store_that_stays_away(opened, clock, caplog):
     """The consumer gives up, and is missed by the others."""
-    monkeypatch.setattr("penstock.gq.consumer._LEAVE_S", 0.2)
+    client = opened(timings=GqTimings(leave_s=0.2))
     with client.producer(batch=2) as producer:
         pushed = [producer.push(b"1"), producer.push(b"2")]
     consumer = client.consumer()

@@ -14,11 +14,12 @@ received through any of its APIs, and the other way round.
     client.py     opens a store, makes the others, tells the status of a message
     producer.py   gathers messages and stores them in batches
     consumer.py   the loop around a callback
-    member.py     what a consumer says to the store: settle, claim, heartbeat, leave
-    heart.py      the thread that does so while a callback runs
-    access.py     the store, for many threads, and who wants to know of new messages
+    membership.py what a consumer says to the store: settle, claim, heartbeat, leave
+    heartbeat.py  the thread that does so while a callback runs
+    access.py     the store, for many threads, and who waits for new messages
     signals.py    SIGTERM and SIGINT
     backoff.py    how long to wait for a database that is away
+    timings.py    how often things are looked at, and how long is waited for them
     arguments.py  what callers may pass
 """
 

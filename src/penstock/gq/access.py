@@ -1,7 +1,7 @@
 """The store, as all producers and consumers of one client share it.
 
-One lock lets one thread at a time use it. A bell is rung for whoever waits for messages of a queue, when a unit of this
-client has made some ready or the store says that another process may have.
+One lock lets one thread at a time use it. Consumers that wait for messages of a queue are woken when a unit of this
+client has made some ready, or the store says that another process may have.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from contextlib import contextmanager
 from penstock import names
 from penstock.clock import Clock
 from penstock.errors import InvalidRequest, InvalidSetting
+from penstock.gq.timings import GqTimings
 from penstock.model import Dedup, Settings
 from penstock.stores import open_store
 from penstock.stores.protocol import Consumers, Unit, needed
 
 _SCHEMES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql")
-# However many consumers wait, the store is not asked more often.
-_ASK_EVERY_S = 0.02
 
 
 class Access:
-    def __init__(self, url: str, clock: Clock) -> None:
+    def __init__(self, url: str, clock: Clock, timings: GqTimings) -> None:
         if not isinstance(url, str) or url.partition("://")[0] not in _SCHEMES:
             raise InvalidSetting("gq needs a SQL store: sqlite:///PATH, postgresql://HOST/DATABASE or mariadb://…")
+        self.timings = timings
         self._clock = clock
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._store = open_store(url, lanes=1)
-        self._bells: dict[threading.Event, str] = {}
+        self._waiting: dict[threading.Event, str] = {}
         self._asked_at = 0.0
         self._closed = False
 
@@ -64,37 +64,38 @@ class Access:
                 yield unit, self.now()
             ready = unit.stirred | unit.sent_to
         if ready:
-            self._ring(ready)
+            self._wake(ready)
 
-    # Bells
+    # Waiting
 
     @contextmanager
-    def bell(self, queue: str) -> Iterator[threading.Event]:
-        bell = threading.Event()
+    def waiting(self, queue: str) -> Iterator[threading.Event]:
+        """An event that is set when the queue may have new messages."""
+        woken = threading.Event()
         with self._lock:
-            self._bells[bell] = queue
+            self._waiting[woken] = queue
         try:
-            yield bell
+            yield woken
         finally:
             with self._lock:
-                del self._bells[bell]
+                del self._waiting[woken]
 
     def listen(self) -> None:
-        """Ring the bells of the queues in which other processes may have made messages ready."""
+        """Wake those who wait for queues in which other processes may have made messages ready."""
         with self._lock:
-            if self._closed or time.monotonic() - self._asked_at < _ASK_EVERY_S:
+            if self._closed or time.monotonic() - self._asked_at < self.timings.ask_s:
                 return
             self._asked_at = time.monotonic()
             changed = self._store.changed_elsewhere()
-            for bell, queue in self._bells.items():
+            for woken, queue in self._waiting.items():
                 if queue in changed:
-                    bell.set()
+                    woken.set()
 
-    def _ring(self, queues: set[str]) -> None:
+    def _wake(self, queues: set[str]) -> None:
         with self._lock:
-            for bell, queue in self._bells.items():
+            for woken, queue in self._waiting.items():
                 if queue in queues:
-                    bell.set()
+                    woken.set()
 
     def close(self) -> None:
         if self.is_inherited:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 
 from penstock import policy
+from penstock.gq.timings import GqTimings
 
 log = logging.getLogger("penstock.gq")
-
-_FIRST_S = 0.05
-_LONGEST_S = 1.0
 
 _FIRST_PAUSE_MS = 100
 _LONGEST_PAUSE_MS = 60_000
@@ -25,16 +23,18 @@ def pause_ms(receives: int, deadline_at: int | None, now: int) -> int:
 class Backoff:
     """For a database that is away, with one warning for each outage."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, timings: GqTimings) -> None:
         """`what` cannot be done meanwhile, as a warning may say it."""
         self._what = what
+        self._timings = timings
         self._delay_s = 0.0
 
     def failed(self, error: Exception) -> float:
         """The seconds to wait."""
         if not self._delay_s:
             log.warning("%s fails and is tried again: %s", self._what, error)
-        self._delay_s = min(_LONGEST_S, self._delay_s * 2) if self._delay_s else _FIRST_S
+        doubled = self._delay_s * 2 if self._delay_s else self._timings.retry_first_s
+        self._delay_s = min(self._timings.retry_longest_s, doubled)
         return self._delay_s
 
     def worked(self) -> None:

@@ -14,14 +14,13 @@ from penstock.gq import arguments
 from penstock.gq.access import Access, consumers_of
 from penstock.gq.consumer import Consumer
 from penstock.gq.producer import Producer
+from penstock.gq.timings import GqTimings
 from penstock.model import Outcome
 
 Status = Literal["queued", "consumed", "processed", "failed"]
 
 _HEARTBEAT_S = 2.0
 _DEAD_AFTER_S = 5.0
-# How long a client that closes waits for callbacks to return.
-_CLOSE_S = 10.0
 
 
 class Client:
@@ -30,8 +29,8 @@ class Client:
     Safe to share between threads, and not to be used across a fork. `clock` returns milliseconds since the epoch.
     """
 
-    def __init__(self, url: str, *, clock: Clock = system_clock) -> None:
-        self._access = Access(url, clock)
+    def __init__(self, url: str, *, clock: Clock = system_clock, timings: GqTimings = GqTimings()) -> None:
+        self._access = Access(url, clock, timings)
         self._producers: weakref.WeakSet[Producer] = weakref.WeakSet()
         self._consumers: weakref.WeakSet[Consumer] = weakref.WeakSet()
 
@@ -104,7 +103,7 @@ class Client:
         for consumer in consumers:
             consumer.stop()
         for consumer in consumers:
-            consumer.wait(_CLOSE_S)
+            consumer.wait(self._access.timings.close_s)
         for producer in [*self._producers]:
             producer.close()
         self._access.close()

@@ -14,20 +14,13 @@ from penstock.errors import InvalidRequest, QueueNotFound, TryAgain
 from penstock.gq import signals
 from penstock.gq.access import Access, consumers_of
 from penstock.gq.backoff import Backoff, pause_ms
-from penstock.gq.heart import Heart
-from penstock.gq.member import Member
+from penstock.gq.heartbeat import Heartbeat
+from penstock.gq.membership import Membership
 from penstock.model import Delivery, Message, Outcome
 
 log = logging.getLogger("penstock.gq")
 
 Callback = Callable[[bytes], object]
-
-# How often somebody who waits looks whether other processes have changed anything, and whether to stop.
-_LOOK_S = 0.05
-# Notices can be lost: the queue itself is looked at this often.
-_LOOK_AGAIN_S = 1.0
-# How long a consumer that stops tries to tell a database that is away.
-_LEAVE_S = 10.0
 
 
 class Consumer:
@@ -54,9 +47,10 @@ class Consumer:
         self._batch = batch
         self._delivery = delivery
         self._on_lost = on_lost
-        self._member = Member(access, model.Consumer(self.id, queue, delivery, round(dead_after_s * 1000)))
-        self._heart = Heart(self._member, heartbeat_s)
-        self._backoff = Backoff(f"consuming {queue}")
+        self._timings = access.timings
+        self._membership = Membership(access, model.Consumer(self.id, queue, delivery, round(dead_after_s * 1000)))
+        self._heartbeat = Heartbeat(self._membership, heartbeat_s, access.timings)
+        self._backoff = Backoff(f"consuming {queue}", access.timings)
         self._current: Message | None = None
         self._stopping = False
         self._thread: threading.Thread | None = None
@@ -102,42 +96,42 @@ class Consumer:
     # The loop
 
     def _work(self, callback: Callback) -> None:
-        self._heart.start()
+        self._heartbeat.start()
         try:
             while not self._stopping:
-                batch = self._keep_trying(lambda: self._member.exchange(self._batch))
+                batch = self._keep_trying(lambda: self._membership.exchange(self._batch))
                 self._tell_lost()
                 if batch:
-                    self._heart.quicken()
+                    self._heartbeat.wake()
                     self._run(batch, callback)
                 else:
                     self._wait()
         finally:
-            self._heart.stop()
+            self._heartbeat.stop()
             self._leave()
 
     def _run(self, batch: Sequence[Message], callback: Callback) -> None:
-        life, begun = self._member.deaths, 0
+        generation, begun = self._membership.generation, 0
         try:
             for message in batch:
-                if self._stopping or not self._is_ours(life):
+                if self._stopping or not self._is_ours(generation):
                     return
                 begun += 1
                 if message.ready_at <= self._access.now():
                     self._pass_over(message)
                     continue
                 self._call(callback, message)
-                if self._member.is_settling_due:
-                    self._try(self._member.exchange)
+                if self._membership.is_settling_due:
+                    self._try(self._membership.exchange)
                 self._tell_lost()
         finally:
-            self._give_back(batch[begun:], life)
+            self._give_back(batch[begun:], generation)
 
-    def _is_ours(self, life: int) -> bool:
+    def _is_ours(self, generation: int) -> bool:
         """Whether the claims of the batch still hold. Out of touch for long, we ask before we go on."""
-        if not self._member.is_sure:
-            self._keep_trying(self._member.exchange, beat=True)
-        return self._member.deaths == life and not self._stopping
+        if not self._membership.is_surely_alive:
+            self._keep_trying(self._membership.exchange, beat=True)
+        return self._membership.generation == generation and not self._stopping
 
     def _call(self, callback: Callback, message: Message) -> None:
         outcome: Outcome | None = None
@@ -156,24 +150,24 @@ class Consumer:
             log.warning("the callback raised on message %s", message.id, exc_info=True)
         finally:
             self._current = None
-            self._member.decide(message, outcome, delay_ms=delay_ms)
+            self._membership.decide(message, outcome, delay_ms=delay_ms)
 
     def _pass_over(self, message: Message) -> None:
-        """The deadline has ended the claim before its turn came; whoever claims the message now may have it already."""
+        """The deadline has ended the claim before its turn came; another consumer may have claimed it already."""
         failed = self._delivery is Delivery.AT_MOST_ONCE
-        self._member.decide(message, Outcome.FAILED if failed else None, begun=False)
+        self._membership.decide(message, Outcome.FAILED if failed else None, begun=False)
 
-    def _give_back(self, rest: Sequence[Message], life: int) -> None:
-        if self._member.deaths == life:
+    def _give_back(self, rest: Sequence[Message], generation: int) -> None:
+        if self._membership.generation == generation:
             for message in rest:
-                self._member.decide(message, None, begun=False)
+                self._membership.decide(message, None, begun=False)
         else:
-            self._member.lost += [message.id for message in rest]
+            self._membership.lost += [message.id for message in rest]
             self._tell_lost()
 
     def _tell_lost(self) -> None:
-        while self._member.lost:
-            message_id = self._member.lost.pop(0)
+        while self._membership.lost:
+            message_id = self._membership.lost.pop(0)
             self.lost += 1
             log.warning("message %s of %s is no longer this consumer's", message_id, self._queue)
             if self._on_lost is not None:
@@ -183,23 +177,23 @@ class Consumer:
 
     def _wait(self) -> None:
         """Until there may be something to claim."""
-        with self._access.bell(self._queue) as bell:
+        with self._access.waiting(self._queue) as woken:
             look_at = time.monotonic()
             while not self._stopping:
-                bell.wait(_LOOK_S)
+                woken.wait(self._timings.look_s)
                 self._access.listen()
-                if not bell.is_set() and time.monotonic() < look_at:
+                if not woken.is_set() and time.monotonic() < look_at:
                     continue
-                bell.clear()
+                woken.clear()
                 try:
                     with self._access.unit(write=False) as (unit, now):
                         due = consumers_of(unit).first_due(self._queue)
                 except TryAgain:
-                    return  # whoever claims knows how to wait for the database
+                    return  # the claim that follows knows how to wait for the database
                 if due is not None and due <= now:
                     return
-                patience_s = _LOOK_AGAIN_S if due is None else (due - now) / 1000
-                look_at = time.monotonic() + min(_LOOK_AGAIN_S, patience_s)
+                patience_s = self._timings.look_anyway_s if due is None else (due - now) / 1000
+                look_at = time.monotonic() + min(self._timings.look_anyway_s, patience_s)
 
     def _keep_trying(self, action: Callable[..., list[Message]], **options: bool) -> list[Message]:
         """Until the store answers, or the consumer is to stop: then nothing."""
@@ -223,13 +217,13 @@ class Consumer:
     def _nap(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _LOOK_S))
+            time.sleep(min(left, self._timings.look_s))
 
     def _leave(self) -> None:
-        until = time.monotonic() + _LEAVE_S
+        until = time.monotonic() + self._timings.leave_s
         while True:
             try:
-                self._member.leave()
+                self._membership.leave()
                 break
             except TryAgain as error:
                 delay = self._backoff.failed(error)
@@ -248,4 +242,4 @@ class Consumer:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self.stop()
-        self.wait(_LEAVE_S)
+        self.wait(self._timings.leave_s)

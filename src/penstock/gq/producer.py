@@ -25,8 +25,6 @@ from penstock.stores.ensuring import ensure_queue
 
 log = logging.getLogger("penstock.gq")
 
-# Numbers that are used much later than they were reserved would put their messages before those of others.
-_FRESH_S = 1.0
 _RESERVED_AT_ONCE = 1_000
 
 
@@ -49,7 +47,7 @@ class Producer:
         self._seqs: list[int] = []
         self._reserved_at = 0.0
         self._closed = False
-        self._backoff = Backoff(f"storing messages for {queue}")
+        self._backoff = Backoff(f"storing messages for {queue}", access.timings)
         self._thread: threading.Thread | None = None
         with access.unit() as (unit, now):
             ensure_queue(unit, queue, settings_of(queue), now)
@@ -120,7 +118,7 @@ class Producer:
         return len(self._pending) >= self._batch or self._bytes >= limits.CLAIM_BYTES
 
     def _take(self, draft: Draft) -> str:
-        if not self._seqs or time.monotonic() - self._reserved_at > _FRESH_S:
+        if not self._seqs or time.monotonic() - self._reserved_at > self._access.timings.reservation_s:
             try:
                 with self._access.unit() as (unit, _now):
                     self._reserved(consumers_of(unit).reserve(self._reserve))
@@ -183,7 +181,7 @@ class Producer:
         except TryAgain as error:
             self._store_at = time.monotonic() + self._backoff.failed(error)
         except PenstockError as error:
-            # The next push or flush raises it to somebody who can act.
+            # The next push or flush raises it to a caller who can act.
             self._store_at = time.monotonic() + 1.0
             log.error("%s messages for %s cannot be stored: %s", len(self._pending), self._queue, error)
 

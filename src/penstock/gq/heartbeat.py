@@ -8,19 +8,21 @@ import time
 
 from penstock.errors import PenstockError, TryAgain
 from penstock.gq.backoff import Backoff
-from penstock.gq.member import SETTLE_S, Member
+from penstock.gq.membership import Membership
+from penstock.gq.timings import GqTimings
 
 log = logging.getLogger("penstock.gq")
 
 
-class Heart:
-    def __init__(self, member: Member, every_s: float) -> None:
-        self._member = member
+class Heartbeat:
+    def __init__(self, membership: Membership, every_s: float, timings: GqTimings) -> None:
+        self._membership = membership
         self._every_s = every_s
+        self._settle_s = timings.settle_s
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._backoff = Backoff("a heartbeat")
-        self._thread = threading.Thread(target=self._run, name="penstock-gq-heart", daemon=True)
+        self._backoff = Backoff("a heartbeat", timings)
+        self._thread = threading.Thread(target=self._run, name="penstock-gq-heartbeat", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -30,8 +32,8 @@ class Heart:
         self._wake.set()
         self._thread.join()
 
-    def quicken(self) -> None:
-        """There are messages at hand: look after their outcomes as well."""
+    def wake(self) -> None:
+        """Messages are at hand: look after their outcomes as well."""
         if not self._wake.is_set():
             self._wake.set()
 
@@ -40,14 +42,14 @@ class Heart:
         while not self._stopping.is_set():
             self._rest(beat_at)
             beat = time.monotonic() >= beat_at
-            if self._stopping.is_set() or not (beat or self._member.is_settling_due):
+            if self._stopping.is_set() or not (beat or self._membership.is_settling_due):
                 continue
             try:
-                self._member.exchange(beat=beat)
+                self._membership.exchange(beat=beat)
             except TryAgain as error:
                 beat_at = time.monotonic() + min(self._every_s, self._backoff.failed(error))
             except PenstockError:
-                # Whoever runs the callbacks meets it too, and can raise it.
+                # The thread that runs the callbacks meets it too, and can raise it.
                 log.exception("a heartbeat failed")
                 beat_at = time.monotonic() + self._every_s
             else:
@@ -57,7 +59,7 @@ class Heart:
 
     def _rest(self, beat_at: float) -> None:
         seconds = max(0.0, beat_at - time.monotonic())
-        if self._member.is_holding:
-            self._stopping.wait(min(seconds, SETTLE_S))
+        if self._membership.is_holding:
+            self._stopping.wait(min(seconds, self._settle_s))
         elif self._wake.wait(seconds):
             self._wake.clear()

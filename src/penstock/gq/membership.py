@@ -1,9 +1,9 @@
 """What one consumer says to the store: what became of its messages, that it wants more, and that it is alive.
 
-Used by the thread that runs the callbacks and by the heart. All that is said in one go happens in one unit, and what a
-lost unit was to say is said again by the next. A unit whose end nobody knows is found out about from the consumer's own
-row: messages that stand there and were never received here go back, and decisions about messages that no longer stand
-there have arrived.
+Used by the thread that runs the callbacks and by the one that beats. All that is said in one go happens in one unit,
+and what a lost unit was to say is said again by the next. Whether a unit whose end is unknown has happened is read from
+the consumer's own row: messages that stand there and were never received here go back, and decisions about messages
+that no longer stand there have arrived.
 """
 
 from __future__ import annotations
@@ -20,11 +20,6 @@ from penstock.stores.protocol import Consumers, Unit
 
 log = logging.getLogger("penstock.gq")
 
-# A slow callback must not keep the outcomes before it waiting for longer.
-SETTLE_S = 0.1
-# Clocks of one machine differ by less, unless one of them was set.
-_JUMP_MS = 1_000
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -37,9 +32,10 @@ class Decision:
     delay_ms: int
 
 
-class Member:
+class Membership:
     def __init__(self, access: Access, consumer: Consumer) -> None:
         self._access = access
+        self._timings = access.timings
         self._consumer = consumer
         self._dead_after_s = consumer.dead_after_ms / 1000
         self._lock = threading.Lock()
@@ -54,9 +50,9 @@ class Member:
         self._confirmed_at = 0.0
         self._clocks: tuple[int, float] | None = None
         self._reaps_from = 0.0
-        # How often this consumer was declared dead: claims of an earlier life are void.
-        self.deaths = 0
-        # The ids of messages whose claims were lost, until somebody has said so.
+        # Rises when this consumer is declared dead: claims of an earlier generation are void.
+        self.generation = 0
+        # The ids of messages whose claims were lost, until the consumer has been told.
         self.lost: list[str] = []
 
     @property
@@ -64,13 +60,13 @@ class Member:
         return bool(self._held)
 
     @property
-    def is_sure(self) -> bool:
-        """Whether nobody can have declared us dead yet."""
+    def is_surely_alive(self) -> bool:
+        """Whether it is too early for anyone to have declared us dead."""
         return time.monotonic() - self._confirmed_at < self._dead_after_s / 2
 
     @property
     def is_settling_due(self) -> bool:
-        return bool(self._decisions) and time.monotonic() - self._decided_at >= SETTLE_S
+        return bool(self._decisions) and time.monotonic() - self._decided_at >= self._timings.settle_s
 
     def decide(self, message: Message, outcome: Outcome | None, begun: bool = True, delay_ms: int = 0) -> None:
         if not self._decisions:
@@ -98,9 +94,11 @@ class Member:
                 if registered:
                     if beat or held != recorded:
                         consumers.hold(self._consumer.id, held, now)
-                    if (beat or recorded is None) and self._is_steady(now, began):
-                        consumers.reap(now)
-            self._happened(decisions, lost, held, died, began)
+                    if beat or recorded is None:
+                        self._watch_clock(now, began)
+                        if began >= self._reaps_from:
+                            consumers.reap(now)
+            self._note_kept(decisions, lost, held, died, began)
             self._registered = registered
             return claimed
 
@@ -142,28 +140,27 @@ class Member:
                 decision = wanted[held]
                 # Our own row no longer names it: an earlier unit has said it, though we never learned of its end.
                 arrived = recorded is not None and held not in recorded and held not in self._orphans
-                if decision.begun and not self._is_so(consumers, decision, arrived, now):
+                if decision.begun and not self._has_happened(consumers, decision, arrived, now):
                     lost.append(decision.message.id)
         return lost
 
-    def _is_so(self, consumers: Consumers, decision: Decision, arrived: bool, now: int) -> bool:
+    def _has_happened(self, consumers: Consumers, decision: Decision, arrived: bool, now: int) -> bool:
         if decision.outcome is None:
             return arrived
         trace = consumers.trace(decision.message.id, now)
         said = trace is not None and trace.outcome is decision.outcome
         return said and (arrived or decision.outcome is Outcome.FAILED)
 
-    def _is_steady(self, now: int, began: float) -> bool:
+    def _watch_clock(self, now: int, began: float) -> None:
         """After a jump of the clock all others look dead; give them time for a sign of life by the new one."""
         if self._clocks is not None:
             seen_at, then = self._clocks
-            if abs(now - seen_at - (began - then) * 1000) > _JUMP_MS:
-                log.warning("the clock has jumped; nobody is declared dead for %s s", self._dead_after_s)
+            if abs(now - seen_at - (began - then) * 1000) > self._timings.jump_ms:
+                log.warning("the clock has jumped; no consumer is declared dead for %s s", self._dead_after_s)
                 self._reaps_from = began + self._dead_after_s
         self._clocks = now, began
-        return began >= self._reaps_from
 
-    def _happened(self, decisions: list[Decision], lost: list[str], held: set[Held], died: bool, began: float) -> None:
+    def _note_kept(self, decisions: list[Decision], lost: list[str], held: set[Held], died: bool, began: float) -> None:
         """The unit is on stable media."""
         del self._decisions[: len(decisions)]
         self._decided_at = time.monotonic()
@@ -175,7 +172,7 @@ class Member:
         self._confirmed_at = began
         self.lost += lost
         if died:
-            self.deaths += 1
+            self.generation += 1
             log.warning(
                 "consumer %s of %s was declared dead by others, or its queue was deleted",
                 self._consumer.id,
