@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -16,10 +17,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli import main
-from penstock.cli import migrate as command
+from penstock.cli.migrate import Shown
 from penstock.model import Draft, Key, Settings
 from penstock.stores import open_store
 from penstock.stores.transfer import transfer
+from penstock.terminal import Lines
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -92,9 +94,10 @@ def test_json(source, target):
     }
 
 
-def test_a_log_hears_of_it_every_few_seconds(source, target, monkeypatch):
-    monkeypatch.setattr(command, "_LINE_EVERY_S", 0)
-    lines = migrate(source, target).stderr.splitlines()
+def test_a_log_hears_of_it_every_few_seconds(source, target):
+    log = io.StringIO()
+    transfer.migrate(source, target, Shown(Lines(log, every_s=0)))
+    lines = log.getvalue().splitlines()
     assert "penstock: copying messages: 16 of 1,233" in lines
     assert "penstock: copying messages: 48 of 1,233" in lines
 
@@ -112,8 +115,8 @@ def test_a_terminal_shows_bars(source, target):
     os.close(ours)
     assert process.wait() == 0
     text = shown.decode()
-    assert re.search(r"copying messages  \[#+\]  1233/1233", text), text
-    assert "comparing rows  [####" in text
+    assert re.search(r"\[#+\] copying messages: 1,233 of 1,233", text), text
+    assert "####] comparing rows: " in text
     assert "copied 1 queue, " in text
 
 

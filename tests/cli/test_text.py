@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from penstock import limits
 from penstock.cli.output import Table, columns, shorten
-from penstock.cli.text import age, body, duration, parse_duration, parse_instant, printable
+from penstock.cli.text import age, body, duration, parse_duration, parse_instant
+from penstock.terminal import printable
 
 
 @pytest.mark.parametrize(

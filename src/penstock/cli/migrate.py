@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
-from penstock.cli.output import note, print_json
-from penstock.cli.text import number, plural
-
-_LINE_EVERY_S = 5.0
+from penstock.cli.output import print_json
+from penstock.cli.text import plural
+from penstock.terminal import Progress, fitting
 
 
 @click.command("migrate-store")
@@ -41,8 +38,7 @@ def migrate_store(source: str, target: str | None, take_back: bool, as_json: boo
         return
     if target is None:
         raise click.UsageError("Missing argument 'TO'.", click.get_current_context())
-    on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    summary = transfer.migrate(source, target, _Bars() if on_terminal else _Lines())
+    summary = transfer.migrate(source, target, Shown(fitting()))
     rows = {table: count for table, count in summary.rows.items() if table is not TALLY}
     if as_json:
         print_json({"copied": {table.name: count for table, count in rows.items()}, "seconds": summary.seconds})
@@ -51,35 +47,20 @@ def migrate_store(source: str, target: str | None, take_back: bool, as_json: boo
     click.echo(f"copied {copied} in {summary.seconds:.1f} s; all of it was compared")
 
 
-class _Bars:
-    """For a terminal."""
+class Shown:
+    """How far a transfer is, on a terminal or in a log."""
 
-    def say(self, text: str) -> None:
-        note(text)
-
-    @contextmanager
-    def task(self, doing: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
-        with click.progressbar(length=total, label=doing, file=sys.stderr, show_pos=True) as bar:
-            bar.update(done)
-            yield bar.update
-
-
-class _Lines:
-    """For a log: a line when a part of the work is done, and every few seconds until then."""
-
-    def say(self, text: str) -> None:
-        note(text)
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.say = progress.say
 
     @contextmanager
     def task(self, doing: str, total: int, done: int) -> Iterator[Callable[[int], None]]:
-        said_at = time.monotonic()
-
         def advance(rows: int) -> None:
-            nonlocal done, said_at
+            nonlocal done
             done += rows
-            if time.monotonic() - said_at >= _LINE_EVERY_S:
-                said_at = time.monotonic()
-                note(f"{doing}: {number(done)} of {number(total)}")
+            self._progress.show(doing, done, total)
 
+        advance(0)
         yield advance
-        note(f"{doing}: {number(done)} of {number(total)}")
+        self._progress.end()

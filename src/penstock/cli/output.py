@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 import click
 
-from penstock.cli.text import printable
+from penstock.terminal import printable
 
 _GAP = "  "
 # A last column narrower than this says nothing: a long line is better.

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from penstock import limits
+from penstock.terminal import printable
 
 # Largest first: the order in which a duration is written.
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
@@ -72,15 +73,6 @@ def number(count: int) -> str:
 
 def plural(count: int, noun: str) -> str:
     return f"{number(count)} {noun}" if count == 1 else f"{number(count)} {noun}s"
-
-
-def printable(text: str) -> str:
-    """The text on one line, with everything escaped that could steer a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
 
 
 def body(data: bytes) -> str:

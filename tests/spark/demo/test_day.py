@@ -14,7 +14,7 @@ from penstock.spark.demo import demo
 from penstock.spark.demo.server import PrivateServer
 from penstock.spark.demo.workers import EMAILS, ORDERS, PAYMENTS, Workers, create_queues
 from penstock.spark.jobs import JobFailed, Run
-from penstock.spark.progress import Quiet
+from penstock.terminal import Quiet
 from tests.servers import ThreadServer
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import click
 from penstock.cli.options import DEFAULT_URL
 from penstock.cli.output import note, print_json
 from penstock.cli.program import NOT_ALL_DONE, REFUSED, WRONG_USAGE
-from penstock.cli.text import printable
 from penstock.errors import PenstockError
 from penstock.extras import how_to_get
+from penstock.terminal import printable
 
 if TYPE_CHECKING:
     from penstock.spark.jobs import Run, Server
@@ -115,7 +115,7 @@ def server_of(options: dict[str, Any]) -> Server:
 
 def _run_of(options: dict[str, Any]) -> Run:
     """Takes what `spark_options`, `dry_run_option` and `--partitions` add out of the options."""
-    from penstock.spark.progress import fitting
+    from penstock.terminal import fitting
 
     names = ("master", "remote", "dry_run", "partitions")
     given = {name: options.pop(name) for name in names if name in options}

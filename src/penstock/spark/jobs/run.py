@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.spark.failures import Ended
 from penstock.spark.folders import is_connect
-from penstock.spark.progress import Progress, Quiet
 from penstock.spark.session import open_session
 from penstock.spark.source import register
 from penstock.spark.wire import Wire
+from penstock.terminal import Progress, Quiet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

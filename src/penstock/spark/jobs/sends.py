@@ -24,9 +24,9 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructTy
 from penstock.spark.errors import InvalidOption, JobFailed
 from penstock.spark.folders import File
 from penstock.spark.jobs.run import Server
-from penstock.spark.progress import Progress
 from penstock.spark.wire import Conflict, Wire, WireError
 from penstock.spark.writer import chunks, drafts_of
+from penstock.terminal import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

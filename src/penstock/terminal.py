@@ -1,4 +1,6 @@
-"""How far a job is: a bar on a terminal, lines in a log, or nothing. Never on standard output."""
+"""What people see of a program besides its results: how far a job is, as a bar on a terminal or as lines in a log, and
+text that cannot steer a terminal. Never on standard output.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,15 @@ from typing import Protocol, TextIO
 _LINE_EVERY_S = 5.0
 _DRAW_EVERY_S = 0.1
 _BAR_WIDTH = 24
+
+
+def printable(text: str) -> str:
+    """The text on one line, with everything escaped that could steer a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 class Progress(Protocol):
@@ -35,8 +46,9 @@ class Quiet:
 class Lines:
     """For a log: at most one line every few seconds, and what is said at once."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, every_s: float = _LINE_EVERY_S) -> None:
         self._stream = stream
+        self._every_s = every_s
         self._said_at = time.monotonic()
         self._latest: str | None = None
 
@@ -45,7 +57,7 @@ class Lines:
 
     def show(self, doing: str, done: int, total: int | None = None) -> None:
         self._latest = _measured(doing, done, total)
-        if time.monotonic() - self._said_at >= _LINE_EVERY_S:
+        if time.monotonic() - self._said_at >= self._every_s:
             self.end()
 
     def end(self) -> None:
@@ -55,7 +67,7 @@ class Lines:
 
     def _write(self, text: str) -> None:
         self._said_at = time.monotonic()
-        _write(self._stream or sys.stderr, f"penstock: {_printable(text)}\n")
+        _write(self._stream or sys.stderr, f"penstock: {printable(text)}\n")
 
 
 class Bar:
@@ -69,7 +81,7 @@ class Bar:
 
     def say(self, text: str) -> None:
         self._clear()
-        _write(self._stream, f"penstock: {_printable(text)}\n")
+        _write(self._stream, f"penstock: {printable(text)}\n")
 
     def show(self, doing: str, done: int, total: int | None = None) -> None:
         part = min(1.0, done / total) if total else 0.0
@@ -86,7 +98,7 @@ class Bar:
             self._latest, self._width = None, 0
 
     def _draw(self) -> None:
-        text = _printable(self._latest or "")
+        text = printable(self._latest or "")
         _write(self._stream, f"\r{text:<{self._width}}")
         self._width = len(text)
         self._drawn_at = time.monotonic()
@@ -110,7 +122,3 @@ def _write(stream: TextIO, text: str) -> None:
 
 def _measured(doing: str, done: int, total: int | None) -> str:
     return f"{doing}: {done:,}" if total is None else f"{doing}: {done:,} of {total:,}"
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(it if it.isprintable() else repr(it)[1:-1] for it in text)
