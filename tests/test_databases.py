@@ -5,8 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +24,7 @@ from devtools.databases import (
     stat_of,
 )
 from tests.databases import required
+from tests.waiting import wait_until
 
 BOTH = pytest.mark.parametrize("kind", ["postgres", "mariadb"])
 
@@ -47,13 +46,6 @@ def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
         for statement in statements:
             rows.execute(statement)
         return list(rows.fetchall())
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @BOTH

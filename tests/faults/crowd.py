@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,15 +16,9 @@ from tests.faults.load import Lost
 from tests.servers import ServerProcess
 from tests.stores.conftest import check_conservation
 from tests.talk import Reply, Talk
+from tests.waiting import wait_until
 
 HOLD_MS = 600_000
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        threading.Event().wait(0.02)
 
 
 class Cluster:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from penstock.model import Dedup, Draft, Move, MoveStatus, PeekAfter, Redrive, S
 from penstock.stores import Store, open_store
 from tests.faces.emodb.conftest import Emo
 from tests.faces.emodb.test_moves import end, start
+from tests.waiting import wait_until
 
 COUNT = 20_000
 
@@ -36,8 +36,7 @@ class Watched:
             return unit.moves.find(reference)
 
     def wait_until_moved(self, reference: str, count: int) -> None:
-        while self.move(reference).moved < count:
-            threading.Event().wait(0.001)
+        wait_until(lambda: self.move(reference).moved >= count, every_s=0.001)
 
     def is_empty(self, queue: str) -> bool:
         with self.store.unit(write=False) as unit:
@@ -96,8 +95,7 @@ def test_a_move_that_chooses_survives_kill_9(serve, watched: Watched, kills: tup
         server.kill()
         server = serve()
     with server.talk() as talk:
-        while talk("GET", f"/v1/moves/{reference}").json["status"] == "in-progress":
-            threading.Event().wait(0.01)
+        wait_until(lambda: talk("GET", f"/v1/moves/{reference}").json["status"] != "in-progress")
     meant = [number for number in range(COUNT) if "7" in str(number)]
     move = watched.move(reference)
     assert (move.status, move.examined, move.matched, move.moved) == (
@@ -126,8 +124,7 @@ def test_several_servers_send_dead_letters_home_once(serve, watched: Watched) ->
         reference = talk("POST", "/v1/moves", {"source": "dead", "per_second": 500_000}).json["id"]
     servers[0].kill()
     with servers[1].talk() as talk:
-        while talk("GET", f"/v1/moves/{reference}").json["status"] == "in-progress":
-            threading.Event().wait(0.01)
+        wait_until(lambda: talk("GET", f"/v1/moves/{reference}").json["status"] != "in-progress")
     move = watched.move(reference)
     assert (move.moved, move.homeless) == (COUNT, 0)
     assert watched.bodies("here") == list(range(COUNT))

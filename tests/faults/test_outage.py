@@ -12,10 +12,11 @@ import pytest
 
 from devtools.databases import MariadbServer, PostgresServer, Server
 from tests.databases import required
-from tests.faults.crowd import Crowd, running, wait_until
+from tests.faults.crowd import Crowd, running
 from tests.faults.sessions import cut_off, observing
 from tests.servers import ServerProcess
 from tests.talk import Reply, Talk
+from tests.waiting import wait_until
 
 KINDS = {"postgres": PostgresServer, "mariadb": MariadbServer}
 LANES = 2

@@ -12,6 +12,7 @@ import pytest
 
 from tests.servers import ServerProcess
 from tests.talk import Talk
+from tests.waiting import wait_until
 
 COUNT = 30_000
 QUEUE = "/v1/queues/q"
@@ -82,8 +83,7 @@ def test_killed_in_the_middle_of_settling(serve) -> None:
         # Decided is decided: nobody can read it any more, and the rest finishes whether or not anybody asks.
         assert state(talk) == "settled"
         assert talk("GET", f"{SHIPMENT}/messages").status == 410
-        while departed(talk) < COUNT:
-            threading.Event().wait(0.01)
+        wait_until(lambda: departed(talk) >= COUNT)
         count = talk("GET", QUEUE).json["count"]
         assert (count["total"], departed(talk)) == (0, COUNT)
         assert talk("POST", f"{QUEUE}/claim", {}).json["messages"] == []

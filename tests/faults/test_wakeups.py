@@ -14,10 +14,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from penstock.timings import Timings
-from tests.faults.crowd import Cluster, wait_until
+from tests.faults.crowd import Cluster
 from tests.faults.sessions import cut_off, listening
 from tests.servers import ThreadServer
 from tests.talk import Talk
+from tests.waiting import wait_until
 
 WAIT_MS = 60_000
 

@@ -6,7 +6,6 @@ nothing, fails the test; so does a refused request that has changed anything.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from penstock.timings import Timings
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
+from tests.waiting import wait_until
 
 # What a request needs: an action on the queue it is about, on the queue "own-to", or on all queues.
 EVERY = "*"
@@ -204,8 +204,7 @@ class World:
     def prepare(self, queue: str) -> Prepared:
         """The queue is there, with one message and another one in a shipment."""
         now = system_clock()
-        while self.moving():
-            threading.Event().wait(0.002)
+        wait_until(lambda: not self.moving())
         with self.store.unit() as unit:
             for name in (queue, TO):
                 settings = Settings(dedup=Dedup.CLAIM if name.startswith("dedupq/") else Dedup.OFF)

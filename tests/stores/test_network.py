@@ -30,9 +30,10 @@ from penstock.stores.transfer.postgresql import PostgresDialect
 from penstock.stores.transfer.side import Counters
 from penstock.timings import Timings
 from tests.broker.conftest import result
-from tests.faults.crowd import opened, peek_all, wait_until
+from tests.faults.crowd import opened, peek_all
 from tests.faults.sessions import cut_off, observing
 from tests.stores.conftest import check_conservation
+from tests.waiting import wait_until
 
 NOW = 1_000_000
 

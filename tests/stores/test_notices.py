@@ -12,8 +12,8 @@ import pytest
 from penstock.stores.changes import EVERYWHERE
 from penstock.stores.sql.notices import NoticeWatch
 from penstock.stores.sql.postgresql import PostgresDatabase
-from tests.faults.crowd import wait_until
 from tests.faults.sessions import cut_off, listening
+from tests.waiting import wait_until
 
 CHANNEL = "word"
 
