@@ -13,7 +13,7 @@ from penstock.model import Draft, MoveStatus, Settings
 from tests.faces.emodb.conftest import Emo
 from tests.faces.emodb.test_moves import end, start
 from tests.faces.mqs.conftest import PLAIN
-from tests.faults.crowd import Cluster, Crowd, opened, peek_all, running, together
+from tests.faults.crowd import Cluster, Crowd, opened, peek_all, running, together, wait_until
 from tests.talk import Talk
 
 COUNT = 10_000
@@ -60,9 +60,11 @@ def test_a_killed_server_loses_nothing_that_was_promised(cluster: Cluster, tmp_p
         crowd.create()
         crowd.start(senders=6, claimers=6)
         for server in servers[:2]:
-            threading.Event().wait(0.4)
+            count = len(crowd.acked)
+            wait_until(lambda count=count: len(crowd.acked) > count + 20)
             server.kill()
-        threading.Event().wait(0.4)
+        count = len(crowd.acked)
+        wait_until(lambda: len(crowd.acked) > count + 20)
         crowd.stop()
         assert len(crowd.sent) > 50
         crowd.check(cluster.store)

@@ -9,6 +9,7 @@ from pathlib import Path
 from penstock.clock import system_clock
 from penstock.model import Draft
 from penstock.stores import open_store
+from tests.faults.crowd import wait_until
 from tests.faults.load import Load, check, create_queue, drain
 from tests.talk import Talk
 
@@ -19,7 +20,7 @@ def test_two_servers_never_hand_out_the_same_message(serve) -> None:
     with first.talk() as talk:
         create_queue(talk, visibility_timeout=60)
     threads = load.run(first.url, senders=3, receivers=3) + load.run(second.url, senders=3, receivers=3)
-    threading.Event().wait(1.0)
+    wait_until(lambda: len(load.deleted) > 50)
     first.terminate()
     second.terminate()
     for thread in threads:
@@ -70,7 +71,7 @@ def test_a_poll_wakes_for_a_message_of_another_process(serve, tmp_path: Path) ->
     for sender in ("server", "library"):
         thread = threading.Thread(target=poll)
         thread.start()
-        threading.Event().wait(0.3)
+        threading.Event().wait(0.3)  # another process does not tell when its polls wait
         if sender == "server":
             with second.talk() as talk:
                 talk("POST", "/messages/q", b"from a server")

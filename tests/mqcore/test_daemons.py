@@ -150,7 +150,8 @@ def test_several_of_each_that_are_killed_and_started_again_lose_nothing(start: S
         talk("PUT", "/q")
     load = Load([server.url for server in servers])
     for turn in range(4):
-        time.sleep(0.4)
+        count = len(load.deleted)
+        eventually(lambda count=count: len(load.deleted) > count + 10)
         servers[turn % 2].kill()
         helpers[turn].kill()
         servers[turn % 2] = start("mq", *flags)

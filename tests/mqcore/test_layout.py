@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.stores.mqcore.cursor import Relisting
 from tests.mqcore.disk import HOLD_MS, Desk, open_root, tree
 
 
@@ -196,14 +197,15 @@ def test_redelivered_messages_take_their_old_place(desk: Desk) -> None:
     assert desk.bodies(4) == [b"0", b"1", b"2", b"3"]
 
 
-def test_what_another_process_redelivers_is_found_among_the_older(desk: Desk, root: Path, monkeypatch) -> None:
-    monkeypatch.setattr("penstock.stores.mqcore.cursor._SHORTEST_S", 0)
-    monkeypatch.setattr("penstock.stores.mqcore.cursor._PATIENCE", 0)
+def test_what_another_process_redelivers_is_found_among_the_older(root: Path) -> None:
+    store = open_root(root, relisting=Relisting(0, 0))
+    desk = Desk(store)
     desk.create()
     desk.send(*(b"%d" % number for number in range(4)))
     [message] = desk.claim()
     os.rename(root / f"delay/q:{message.id}", root / "queues/q" / message.id)
     assert desk.bodies() == [b"0", b"1", b"2", b"3"]
+    store.close()
 
 
 def test_what_is_only_looked_at_is_seen_once_and_stays(desk: Desk, root: Path) -> None:

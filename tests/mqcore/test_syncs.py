@@ -84,8 +84,7 @@ def test_the_cheaper_way_is_taken_and_the_other_tried_again(tmp_path: Path, monk
         taken.append(way)
         now[0] += seconds
 
-    monkeypatch.setattr("penstock.stores.mqcore.syncs.time.monotonic", lambda: now[0])
-    syncs = Syncs(2)
+    syncs = Syncs(2, lambda: now[0])
     monkeypatch.setattr(syncs, "_whole", lambda _folder: spend("whole", 1.0 if whole_is_slow else 0.01))
     monkeypatch.setattr(syncs, "sync", lambda _files: spend("each", 0.1))
     for _ in range(100):

@@ -15,8 +15,7 @@ from penstock.keys import needed_rule, permits
 from penstock.limits import Limits
 from penstock.model import ANY_AGE, WHOLE, Ages, Move, MoveTerms, Settings
 from penstock.pending import Pending
-from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Unit, needed
+from penstock.stores.protocol import Unit, ensure_queue, needed
 
 
 class Moves:

@@ -18,8 +18,7 @@ from penstock.errors import CallerError
 from penstock.limits import Limits
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
-from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Unit, needed
+from penstock.stores.protocol import Unit, ensure_queue, needed
 
 UNSERVED = object()
 

@@ -21,8 +21,7 @@ from penstock.model import (
     QueueReport,
     Settings,
 )
-from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Unit, needed
+from penstock.stores.protocol import Unit, ensure_queue, needed
 
 # Queues that are counted by one call of the store.
 _COUNTED_TOGETHER = 20

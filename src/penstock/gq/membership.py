@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from penstock.gq.access import Access, consumers_of, settings_of
 from penstock.model import Consumer, Held, Message, Outcome
-from penstock.stores.ensuring import ensure_queue
-from penstock.stores.protocol import Consumers, Unit
+from penstock.stores.protocol import Consumers, Unit, ensure_queue
 
 log = logging.getLogger("penstock.gq")
 

@@ -21,7 +21,7 @@ from penstock.gq.access import Access, consumers_of, settings_of
 from penstock.gq.backoff import Backoff
 from penstock.ids import make_id
 from penstock.model import Draft, Numbered, Reservation
-from penstock.stores.ensuring import ensure_queue
+from penstock.stores.protocol import ensure_queue
 
 log = logging.getLogger("penstock.gq")
 

@@ -29,10 +29,10 @@ One file because it is read as one: whoever writes a store or calls one finds ev
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Literal, Protocol, TypeVar
 
-from penstock.errors import FeatureMissing
+from penstock.errors import FeatureMissing, QueueExists
 from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
@@ -551,6 +551,13 @@ def needed(noun: T | None, name: Noun) -> T:
     if noun is None:
         raise FeatureMissing(f"this store does not keep {NOUNS[name]}")
     return noun
+
+
+def ensure_queue(unit: Unit, name: str, settings: Settings, now: int) -> None:
+    """Create a queue with these settings where there is none of this name."""
+    if unit.find_queue(name) is None:
+        with suppress(QueueExists):  # another process has been faster
+            unit.create_queue(name, settings, now)
 
 
 def missing_nouns(unit: Unit) -> list[Noun]:

@@ -5,8 +5,8 @@ It lists again when it runs dry, and while others change the folder as often as 
 messages that another process has redelivered find their place among the older ones, and none is overlooked for long.
 
 Without peers the oldest name is next. With n peers, one stretch of the first n + 1 is taken at random, each as long as
-what is wanted now: for a single fetch that is one of the first n + 1 messages. Whoever loses a race for a name leaves
-the rest of that stretch to the winner, who is walking along it, and looks elsewhere.
+what is wanted now: for a single fetch that is one of the first n + 1 messages. A process that loses a race for a name
+leaves the rest of that stretch to the winner, which is walking along it, and looks elsewhere.
 """
 
 from __future__ import annotations
@@ -16,22 +16,29 @@ import stat
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from random import Random
 
 from penstock.stores.mqcore.freshness import Freshness
 from penstock.stores.mqcore.paths import is_message, is_uuid
 
-# A folder that others change is listed again when this many times the cost of a listing has passed.
-_PATIENCE = 20
-_SHORTEST_S = 0.05
+
+@dataclass(frozen=True, slots=True)
+class Relisting:
+    """When a folder that others change is listed again: after `costs` times what a listing has cost, and not before
+    `shortest_s`."""
+
+    costs: float = 20.0
+    shortest_s: float = 0.05
 
 
 class Cursor:
-    def __init__(self, queue: str, descriptor: int, peers: int, random: Random) -> None:
+    def __init__(self, queue: str, descriptor: int, peers: int, random: Random, relisting: Relisting) -> None:
         self._queue = queue
         self._descriptor = descriptor
         self._peers = peers
         self._random = random
+        self._relisting = relisting
         self._freshness = Freshness()
         # Ascending; those before `_next` are gone.
         self._names: list[str] = []
@@ -59,7 +66,7 @@ class Cursor:
         return name
 
     def lost(self) -> None:
-        """Somebody else was faster with the name taken last."""
+        """Another process was faster with the name taken last."""
         self._stretch.clear()
 
     def add(self, name: str) -> None:
@@ -85,21 +92,21 @@ class Cursor:
             del self._names[start : start + length]
 
     def _look_again(self) -> bool:
-        if self._freshness.is_stale(self._mtime(), time.monotonic()):
+        self._freshness.look(self._descriptor, time.monotonic())
+        if self._freshness.is_stale:
             self._list()
         return self._next < len(self._names)
 
     def _list(self) -> None:
         began = time.monotonic()
         # Before the listing, so that a change during it is seen as one.
-        self._listed_mtime = self._mtime()
-        self._freshness.is_stale(self._listed_mtime, began)
+        self._listed_mtime = self._freshness.look(self._descriptor, began)
         self._names = sorted(message_names(self._descriptor, self._queue))
         self._next = 0
         self._stretch.clear()
         self._freshness.listed(began)
         ended = time.monotonic()
-        self._list_again_at = ended + max(_SHORTEST_S, _PATIENCE * (ended - began))
+        self._list_again_at = ended + max(self._relisting.shortest_s, self._relisting.costs * (ended - began))
 
     def _mtime(self) -> int:
         return os.fstat(self._descriptor).st_mtime_ns

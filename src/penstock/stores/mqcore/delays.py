@@ -51,7 +51,8 @@ class Delays:
     def refresh(self, folder: int) -> None:
         """List the folder if it has changed; only names that are new here are looked at."""
         began = time.monotonic()
-        if not self._freshness.is_stale(os.fstat(folder).st_mtime_ns, began):
+        self._freshness.look(folder, began)
+        if not self._freshness.is_stale:
             return
         names = set(os.listdir(folder))
         self._freshness.listed(began)

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from penstock.errors import PenstockError, StoreForeign, StoreFull, StoreUnavailable
-from penstock.stores.mqcore.cursor import Cursor
+from penstock.stores.mqcore.cursor import Cursor, Relisting
 from penstock.stores.mqcore.paths import file_name, is_queue, parse
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,16 +33,17 @@ def translated(error: OSError) -> PenstockError:
 class QueueFolder:
     """One queue: its open folder, and the cursor of this process in it."""
 
-    def __init__(self, name: str, descriptor: int, inode: int, peers: int, random: Random) -> None:
+    def __init__(self, name: str, descriptor: int, inode: int, cursor: Cursor) -> None:
         self.name = name
         self.descriptor = descriptor
         self.inode = inode
-        self.cursor = Cursor(name, descriptor, peers, random)
+        self.cursor = cursor
 
 
 class Folders:
-    def __init__(self, root: Path, peers: int, random: Random) -> None:
+    def __init__(self, root: Path, peers: int, random: Random, relisting: Relisting = Relisting()) -> None:
         self.root = root
+        self._relisting = relisting
         self._peers = peers
         self._random = random
         self._open_queues: dict[str, QueueFolder] = {}
@@ -123,7 +124,8 @@ class Folders:
         except FileNotFoundError:
             return None
         inode = os.fstat(descriptor).st_ino
-        folder = self._open_queues[name] = QueueFolder(name, descriptor, inode, self._peers, self._random)
+        cursor = Cursor(name, descriptor, self._peers, self._random, self._relisting)
+        folder = self._open_queues[name] = QueueFolder(name, descriptor, inode, cursor)
         return folder
 
     def is_there(self, folder: QueueFolder) -> bool:

@@ -6,6 +6,8 @@ if the mtime had stood still for a while before it began.
 
 from __future__ import annotations
 
+import os
+
 SETTLE_S = 2.0
 
 
@@ -15,12 +17,18 @@ class Freshness:
         self._since = 0.0
         self._settled = False
 
-    def is_stale(self, mtime: int, monotonic: float) -> bool:
-        """Whether a listing could show something new."""
+    def look(self, folder: int, monotonic: float) -> int:
+        """Ask for the folder's mtime, and return it."""
+        mtime = os.fstat(folder).st_mtime_ns
         if mtime != self._mtime:
             self._mtime = mtime
             self._since = monotonic
             self._settled = False
+        return mtime
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a listing could show something new, as the last look has found it."""
         return not self._settled
 
     def listed(self, began: float) -> None:

@@ -48,7 +48,8 @@ class Mover:
     def recover(self, folders: Folders, arrived: Callable[[QueueFolder, str], None] | None = None) -> int:
         """Deliver what its writer has left in `new`; how many."""
         began = time.monotonic()
-        if not self._new.is_stale(os.fstat(folders.new).st_mtime_ns, began) and not self._waiting:
+        self._new.look(folders.new, began)
+        if not self._new.is_stale and not self._waiting:
             return 0
         moved, self._waiting = 0, False
         for name in os.listdir(folders.new):

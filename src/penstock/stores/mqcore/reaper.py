@@ -26,9 +26,11 @@ class Reaper:
 
     def reap(self, folders: Folders, limit: int, monotonic: float) -> int:
         """Destroy up to about `limit` messages; how many."""
-        if not self._names and self._freshness.is_stale(os.fstat(folders.remove).st_mtime_ns, monotonic):
-            self._names = [name for name in os.listdir(folders.remove) if parse(name)]
-            self._freshness.listed(monotonic)
+        if not self._names:
+            self._freshness.look(folders.remove, monotonic)
+            if self._freshness.is_stale:
+                self._names = [name for name in os.listdir(folders.remove) if parse(name)]
+                self._freshness.listed(monotonic)
         reaped = 0
         while self._names and reaped < limit:
             name = self._names.pop()

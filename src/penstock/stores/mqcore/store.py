@@ -3,8 +3,8 @@
     new/queue:id ──► queues/queue/id ──fetch──► delay/queue:id ──time──► queues/queue/id
                           └── delete, from any of the three ──► remove/queue:id ──► gone
 
-Whoever renames a file first has it: correctness needs nothing else, and a process may die at any point. A unit writes
-all its files, syncs them, moves them, and syncs every folder it has touched once.
+The process that renames a file first has it: correctness needs nothing else, and a process may die at any point. A
+unit writes all its files, syncs them, moves them, and syncs every folder it has touched once.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from random import Random, SystemRandom
 
 from penstock.errors import InvalidSetting
 from penstock.limits import Limits
+from penstock.stores.mqcore.cursor import Relisting
 from penstock.stores.mqcore.folders import Folders, translated
 from penstock.stores.mqcore.mover import GRACE_S, Mover
 from penstock.stores.mqcore.reaper import Reaper
@@ -39,12 +40,13 @@ _RESERVE_SHARE = 16
 class MqCoreOptions:
     """`peers` are the other processes that fetch from the same store. Without `daemons`, mq-mover and mq-reaper
     redeliver and destroy. `grace_s` is how long a message in `new` is left to its writer. With one of
-    `sync_threads`, syncs come one after the other."""
+    `sync_threads`, syncs come one after the other. `relisting` says how often a folder that others change is listed."""
 
     peers: int = 0
     daemons: bool = True
     grace_s: float = GRACE_S
     sync_threads: int = 16
+    relisting: Relisting = Relisting()
 
 
 def open_mqcore(url: str, path: str, options: MqCoreOptions, limits: Limits = Limits()) -> MqCoreStore:
@@ -71,7 +73,7 @@ class MqCoreStore:
         self.url = url
         self.limits = limits
         self.root = root
-        self._peers = options.peers
+        self._options = options
         self._random = random
         mover = Mover(options.grace_s) if options.daemons else None
         self.state = State(random, mover, Reaper() if options.daemons else None)
@@ -80,7 +82,7 @@ class MqCoreStore:
         self._open()
 
     def _open(self) -> None:
-        self._folders = Folders(self.root, self._peers, self._random)
+        self._folders = Folders(self.root, self._options.peers, self._random, self._options.relisting)
         stat = os.statvfs(self.root)
         self._reserve = min(_RESERVE_BYTES, stat.f_blocks * stat.f_frsize // _RESERVE_SHARE)
         if self.state.mover is not None:
@@ -125,7 +127,7 @@ class MqCoreStore:
         return stat.f_bavail * stat.f_frsize >= self._reserve and (stat.f_favail > 0 or stat.f_files == 0)
 
     def changed_elsewhere(self) -> Container[str]:
-        """Nobody waits on this store, so nobody asks."""
+        """No claim waits on this store, so this is never asked."""
         return ()
 
     def close(self) -> None:

@@ -25,8 +25,9 @@ _WEIGHT = 0.2
 
 
 class Syncs:
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._threads = threads
+        self._monotonic = monotonic
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="sync") if threads > 1 else None
         self._whole = _syncfs() if threads > 1 else None
         # Seconds a file, by whether the whole file system was synced.
@@ -42,12 +43,12 @@ class Syncs:
         whole = self._cost[True] <= self._cost[False]
         if self._turns % _TRY_AGAIN == 0:
             whole = not whole
-        began = time.monotonic()
+        began = self._monotonic()
         if whole:
             self._whole(folder)
         else:
             self.sync(descriptors)
-        cost = (time.monotonic() - began) / len(descriptors)
+        cost = (self._monotonic() - began) / len(descriptors)
         known = self._cost[whole]
         self._cost[whole] = cost if not known else known + _WEIGHT * (cost - known)
 
