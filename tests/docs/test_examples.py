@@ -128,6 +128,8 @@ def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
     shell.close()
 
 
+# The page of the command line starts some seventy programs, which takes its time on a busy machine.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(block.language in RUN for block in blocks(page))], ids=name_of
 )

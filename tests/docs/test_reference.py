@@ -13,6 +13,8 @@ import pytest
 import penstock.client
 from penstock.cli import main
 from penstock.client import Client
+from penstock.client import errors as client_errors
+from penstock.client.arrow import Arrow
 from penstock.edge.router import Route
 from penstock.faces.openapi import openapi_routes
 from penstock.server.config import SETTINGS, Config, shown
@@ -180,6 +182,19 @@ def test_every_part_of_the_client_is_documented() -> None:
     for name in penstock.client.__all__:
         assert f"`{name}" in text, name
     assert set(re.findall(r"\bclient\.(\w+)\(", text)) <= set(methods)
+
+
+def test_every_verb_in_arrow_is_documented() -> None:
+    verbs = {name for name, _ in inspect.getmembers(Arrow, inspect.isfunction) if not name.startswith("_")}
+    assert set(re.findall(r"\bclient\.arrow\.(\w+)\(", text_of(DOCS / "client.md"))) == verbs
+
+
+def test_every_error_of_the_client_stands_in_the_tree_on_its_page() -> None:
+    tree = text_of(DOCS / "client.md").partition("\nClientError\n")[2].partition("```")[0]
+    kinds = [kind for kind in vars(client_errors).values() if isinstance(kind, type)]
+    for kind in kinds:
+        if issubclass(kind, client_errors.Refused | client_errors.ServerFailed | client_errors.Unreachable):
+            assert f"── {kind.__name__} " in tree, kind.__name__
 
 
 # The store

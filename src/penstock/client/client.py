@@ -187,10 +187,11 @@ class Client:
         if isinstance(request, Moot):
             return request.value
         pool = self._pool
-        tries = Tries(self.patience, request.repeatable, time.monotonic())
+        begun_at, tries = time.monotonic(), None
         while True:
             try:
                 return request.result(pool.ask(request), pool.address)
             except (Unreachable, ServerFailed) as error:
+                tries = tries or Tries(self.patience, request.repeatable, begun_at)
                 pause_s = tries.pause_after(error, time.monotonic())
             time.sleep(pause_s)
