@@ -4,7 +4,7 @@ PYTHON ?= python3
 PYTEST_ARGS ?= -n auto
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run test setup spark demo wheel check bench format requirements clean
+.PHONY: run test coverage setup spark demo wheel check bench format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -35,6 +35,11 @@ wheel: setup
 test: .venv-dev/.ready .venv/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
 	.venv-dev/bin/pytest $(PYTEST_ARGS)
+
+# The same tests with the share of lines and branches that they run, which takes longer.
+coverage: .venv-dev/.ready .venv/.ready
+	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
+	.venv-dev/bin/pytest $(PYTEST_ARGS) --cov --cov-report=term
 
 check: .venv-dev/.ready
 	.venv-dev/bin/ruff format --check .
@@ -82,4 +87,4 @@ requirements:
 	$(COMPILE) --upgrade requirements/peers.in -o requirements/peers.txt
 
 clean:
-	rm -rf .venv .venv-dev .venv-peers .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-dev .venv-peers .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
