@@ -73,6 +73,7 @@ _ILLEGAL = _thrown("java.lang.IllegalArgumentException")
 _UNKNOWN_MOVE = _thrown("com.bazaarvoice.emodb.queue.api.UnknownMoveException")
 _UNAVAILABLE = _thrown("com.bazaarvoice.emodb.common.api.ServiceUnavailableException")
 
+# What follows it, how many there may be, is about the characters alone, not about the underscore in front.
 _CHARACTERS: Final = r"(?!_(?!_))[a-z0-9.:@_-]"
 _NAME = re.compile(rf"{_CHARACTERS}{{1,{limits.NAME_LENGTH}}}", re.ASCII)
 

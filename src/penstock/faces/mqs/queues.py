@@ -36,7 +36,7 @@ _BODY = BodyRule(64 * 1024)
 
 
 _Seconds = Annotated[int, Meta(ge=0, le=limits.INT32_MAX)]
-_Redrive = Meta(description="after so many receives, where a message goes")
+_REDRIVE = Meta(description="after so many receives, where a message goes")
 _Retention = Annotated[
     int, Meta(ge=1, le=limits.INT32_MAX, description="seconds after its send in which a message is handed out")
 ]
@@ -55,13 +55,13 @@ class MqsSettings(Struct):
     retention_timeout: _Retention
     visibility_timeout: _Visibility
     message_deduplication: _Deduplication
-    redrive_policy: Annotated[MqsRedrive | None, _Redrive] = None
+    redrive_policy: Annotated[MqsRedrive | None, _REDRIVE] = None
     message_delay: Annotated[_Seconds | None, Meta(description="seconds before a new message is visible")] = None
 
 
 class MqsQueue(Struct):
     name: str
-    redrive_policy: Annotated[MqsRedrive | None, _Redrive]
+    redrive_policy: Annotated[MqsRedrive | None, _REDRIVE]
     retention_timeout: _Retention
     visibility_timeout: _Visibility
     message_delay: _Seconds

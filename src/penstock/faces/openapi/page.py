@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
 from penstock.edge.http import Response
 
 
+@cache
 def page_response() -> Response:
     """The page fetches the document from beside itself and builds all it shows as text nodes."""
     style, script = _file("page.css"), _file("trial.js") + _file("page.js")
@@ -29,6 +31,7 @@ def page_response() -> Response:
     return Response(200, html.encode(), headers)
 
 
+@cache
 def icon_response() -> Response:
     """What browsers ask for beside every page that names no icon of its own, and show in their tabs."""
     icon = (files("penstock.faces.openapi") / "icon.png").read_bytes()
