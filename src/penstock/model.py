@@ -141,7 +141,7 @@ class Claimed(Struct, frozen=True):
 class Receipt(Struct, frozen=True, gc=False):
     """A message, and the claim on it that the holder believes to have.
 
-    Without a `claim` the message is meant whoever holds it; without a `queue`, wherever it is.
+    Without a `claim` the message is meant whichever claim holds it; without a `queue`, wherever it is.
     """
 
     id: str
@@ -157,7 +157,8 @@ class Delivery(StrEnum):
 
 
 class Consumer(Struct, frozen=True):
-    """Somebody whose claims last as long as his signs of life, each of which counts for `dead_after_ms`."""
+    """A consumer that is known to the store: its claims last as long as its signs of life, each of which counts for
+    `dead_after_ms`."""
 
     id: str
     queue: str

@@ -1,5 +1,5 @@
 """Mover and reaper as programs of their own: they wake when something happens in their folders, and look every second
-besides, because other hosts tell nobody.
+besides, because other hosts send no events.
 
 They hold nothing that is not on the disk, so any number of them may run, and each may be killed at any point.
 """
@@ -108,7 +108,7 @@ class _Stopped:
 
 @contextmanager
 def _signals() -> Iterator[_Stopped]:
-    """A signal sets a flag, and wakes whoever waits for the descriptor."""
+    """A signal sets a flag, and wakes the thread that waits for the descriptor."""
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     stopped = _Stopped(reading)
 

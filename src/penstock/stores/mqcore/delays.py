@@ -17,8 +17,8 @@ _NS_PER_MS = 1_000_000
 
 
 def set_due(folder: int, name: str, due: int) -> None:
-    """Raises FileNotFoundError. By name and not by descriptor: whoever comes too late must not change the time of
-    a message that somebody else has taken meanwhile."""
+    """Raises FileNotFoundError. By name and not by descriptor: a process that comes too late must not change the
+    time of a message that another one has taken meanwhile."""
     os.utime(name, ns=(due * _NS_PER_MS, due * _NS_PER_MS), dir_fd=folder, follow_symlinks=False)
 
 
@@ -43,7 +43,7 @@ class Delays:
         self._due.pop(name, None)
 
     def note(self, folder: int, name: str) -> None:
-        """A message that somebody has put there."""
+        """A message that was put there, by this process or another."""
         due = due_of(folder, name) if parse(name) else None
         if due is not None:
             self.add(name, due)

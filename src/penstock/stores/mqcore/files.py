@@ -1,7 +1,7 @@
 """The file of a message: written once, read whole, nothing added to its bytes.
 
 While a file in `new` is being written it may not be read (mode 0200); it becomes readable (0600) when its bytes are on
-stable media. So whoever finds a file that a dead process has left behind can tell a whole message from a part of one,
+stable media. So a process that finds a file left behind by a dead one can tell a whole message from a part of one,
 on any file system.
 
 The content type is kept in an extended attribute, beside the bytes. A file system without them drops it.

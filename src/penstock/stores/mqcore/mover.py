@@ -1,6 +1,6 @@
 """Delivers what is left in `new`, and redelivers from `delay` when it is due.
 
-Nothing here is synced: a move that a power cut takes back is made again by whoever looks next.
+Nothing here is synced: a move that a power cut takes back is made again at the next look.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 # A live writer delivers its own message at once.
 GRACE_S = 5.0
-# A part of a message that nobody has touched for so long was left by a writer that has died.
+# A part of a message that was not touched for so long was left by a writer that has died.
 ABANDONED_S = 600.0
 
 

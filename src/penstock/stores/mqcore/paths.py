@@ -23,7 +23,7 @@ _UUID_LENGTH = 36
 # A file name has at most 255 bytes, and that of a message holds its queue, the separator and its id.
 _NAME_BYTES = 255
 QUEUE_LENGTH = _NAME_BYTES - 1 - _UUID_LENGTH
-# What an NFS client keeps of a file that was deleted while somebody had it open.
+# What an NFS client keeps of a file that was deleted while it was open.
 _DELETED_ON_NFS = ".nfs"
 # Between the calendar of UUID version 1, in ticks of 100 ns, and the epoch.
 _GREGORIAN_TICKS = 0x01B21DD213814000

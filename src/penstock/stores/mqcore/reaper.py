@@ -70,5 +70,5 @@ class Reaper:
         except OSError as error:
             if error.errno != ENOTEMPTY:
                 raise
-            self._names.append(name)  # somebody was just sending to the queue when it was deleted
+            self._names.append(name)  # a send was under way when the queue was deleted
         return reaped + 1

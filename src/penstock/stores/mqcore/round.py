@@ -71,7 +71,7 @@ class Round:
                 os.close(self._unsynced.pop())
 
     def _take_back(self, queue: QueueFolder, message_id: str) -> None:
-        """A message that nobody was told about: unlinked where it is still in the making, else removed."""
+        """A message that no caller was told about: unlinked where it is still in the making, else removed."""
         folders = self.folders
         name = file_name(queue.name, message_id)
         with suppress(FileNotFoundError):
@@ -86,7 +86,7 @@ class Round:
         self._syncs.sync(sorted(self._touched))
 
     def roll_back(self) -> None:
-        """As far as the file system lets us. What stays was told to nobody: it may be delivered, it is never lost."""
+        """As far as the file system lets us. No caller was told of what stays: it may be delivered, never lost."""
         self._close_files()
         for step in reversed(self._undo):
             with suppress(OSError):

@@ -18,11 +18,11 @@ class State:
         self.mover = mover
         self.reaper = reaper
         self.claimed = 0
-        # Renames in which somebody else was faster.
+        # Renames in which another process was faster.
         self.lost = 0
         self._origin = ids.new_origin(random)
         self._last_ms = 0
-        # Nobody hands out numbers for all processes, so each begins somewhere else: no two make the same id.
+        # No one process hands out numbers for all, so each begins somewhere else: no two make the same id.
         self._seq = random.getrandbits(_START_BITS)
 
     def next_id(self, now: int) -> str:

@@ -32,7 +32,7 @@ from penstock.stores.mqcore.state import State
 log = logging.getLogger(__name__)
 
 _DEFAULT = Settings()
-# The document counts neither deliveries nor claims: whoever has a message has it for the first time.
+# The document counts neither deliveries nor claims: every delivery counts as the first.
 _RECEIVES = 1
 _CLAIM = 1
 # Messages that one sweep destroys before it gives way to requests.
@@ -160,7 +160,7 @@ class MqCoreUnit:
         return Claimed(messages, more=room <= 0 and len(messages) < limit)
 
     def _take(self, queue: QueueFolder, file: str, until: int) -> tuple[bytes, str | None] | None:
-        """Move a message to `delay` and read it; None when somebody else was faster, or it is no message."""
+        """Move a message to `delay` and read it; None when another process was faster, or it is not a message."""
         folders = self._folders
         name = file_name(queue.name, file)
         try:
@@ -235,8 +235,8 @@ class MqCoreUnit:
             self._state.mover.delays.note(self._folders.delay, name)
 
     def end(self) -> None:
-        """Claims on a queue that was deleted meanwhile: nobody must get these messages again, not even from a new queue
-        of the same name."""
+        """Claims on a queue that was deleted meanwhile: these messages must not be handed out again, not even by a
+        new queue of the same name."""
         for queue in {queue for queue, _ in self._claimed}:
             if not self._folders.is_there(queue):
                 for claimed_from, name in self._claimed:
@@ -255,7 +255,7 @@ class MqCoreUnit:
         claimed = sum(due > now for due in dues.values())
         total = len(ready) + len(dues)
         sent = {name: sent_at(name.partition(SEPARATOR)[2]) for name in dues}
-        # Of a file that somebody else has put there, nothing says when it was sent.
+        # Of a file that was put there by hand, nothing says when it was sent.
         ages = [age for age in map(sent_at, ready) if age]
         ages += [sent[name] for name, due in dues.items() if due <= now and sent[name]]
         held = [sent[name] for name, due in dues.items() if due > now and sent[name]]
