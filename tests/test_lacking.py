@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_the_summary_of_a_run_says_it(tmp_path: Path):
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "1", "-p", "tests.conftest", "-c", ROOT / "pyproject.toml", test],
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin"},
+        env={name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST_")},
         capture_output=True,
         text=True,
     )

@@ -29,11 +29,12 @@ class Disk:
     def __init__(self, folder: Path, kind: str) -> None:
         self.image, self.mount = folder / "image", folder / "mount"
         self.mount.mkdir()
-        if shutil.which(f"mkfs.{kind}") is None:
+        make = shutil.which(f"mkfs.{kind}", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+        if make is None:
             not_installed(f"mkfs.{kind}")
         with self.image.open("wb") as image:
             image.truncate(MEGABYTES[kind] << 20)
-        subprocess.run([f"mkfs.{kind}", "-q", str(self.image)], check=True, capture_output=True)
+        subprocess.run([make, "-q", str(self.image)], check=True, capture_output=True)
         self.attach()
 
     def attach(self) -> None:
