@@ -28,7 +28,7 @@ from penstock.faces.emodb.bodies import drafts
 from penstock.model import Dedup, Draft, Settings
 from penstock.policy import body_hash
 from penstock.stores import open_store
-from penstock.stores.sql import migrations
+from penstock.stores.sql import schema
 
 BATCH = 1_000
 MESSAGE = b'{"pad":"%s"}' % (b"x" * 190)
@@ -46,7 +46,7 @@ def plain_database(path: Path) -> apsw.Connection:
     for pragma in ("page_size = 4096", "journal_mode = WAL", "synchronous = FULL", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000")
-    connection.execute(migrations.scripts("sqlite")[0])
+    connection.execute(schema.scripts("sqlite")[0])
     return connection
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits as constants
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Receipt
@@ -145,10 +144,7 @@ async def test_a_claim_larger_than_that_is_served_on_its_own(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("limits", [Limits(claim_bytes=1_000)])
-async def test_claims_stop_at_the_bytes_of_a_claim_and_the_others_are_served_next(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(constants, "CLAIM_BYTES", 1_000)
+async def test_claims_stop_at_the_bytes_of_a_claim_and_the_others_are_served_next(bench: Bench) -> None:
     small = [str(number).encode() * 10 for number in range(8)]
     large = [letter * 900 for letter in (b"a", b"b", b"c", b"d")]
     await bench.fill(*small, *large)
@@ -163,10 +159,7 @@ async def test_claims_stop_at_the_bytes_of_a_claim_and_the_others_are_served_nex
 
 
 @pytest.mark.parametrize("limits", [Limits(claim_bytes=10)])
-async def test_a_large_body_alone_is_handed_out_whatever_its_size(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(constants, "CLAIM_BYTES", 10)
+async def test_a_large_body_alone_is_handed_out_whatever_its_size(bench: Bench) -> None:
     await bench.fill(b"x" * 100, b"y" * 100)
     dealt = await results(bench.broker.claim("q", 2), bench.broker.claim("q", 2), bench.broker.claim("q", 2))
     assert [bodies(share) for share in dealt] == [[b"x" * 100], [b"y" * 100], []]

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from penstock.cli import main
 from penstock.cli.migrate import Shown
 from penstock.model import Draft, Key, Settings
-from penstock.stores import open_store
+from penstock.stores import open_sql_store, open_store
 from penstock.stores.transfer import transfer
 from penstock.terminal import Lines
 
@@ -176,7 +176,7 @@ def test_a_source_that_changes_is_code_4(source, target, monkeypatch):
     def look(side):
         looks.append(1)
         if len(looks) == 2:
-            with closing(open_store(source, unfinished=True)) as store, store.unit() as unit:
+            with closing(open_sql_store(source)) as store, store.unit() as unit:
                 unit.claim("jobs", 1, 5, None)
         return fingerprint(side)
 

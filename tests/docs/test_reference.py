@@ -20,7 +20,7 @@ from penstock.faces.openapi import openapi_routes
 from penstock.server.config import SETTINGS, Config, shown
 from penstock.server.faces import FACES as SERVED
 from penstock.server.faces import reserved_here
-from penstock.stores.sql import migrations
+from penstock.stores.sql import schema
 from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, text_of
 
 # Routes are only looked at here: no handler runs, so no broker is needed.
@@ -202,8 +202,8 @@ def test_every_error_of_the_client_stands_in_the_tree_on_its_page() -> None:
 
 def test_every_table_index_and_column_is_in_the_layout() -> None:
     text = text_of(DOCS / "tables.md")
-    dropped = re.findall(r"^DROP INDEX (\w+)", "".join(migrations.scripts("sqlite")), re.MULTILINE)
-    for script in migrations.scripts("sqlite"):
+    dropped = re.findall(r"^DROP INDEX (\w+)", "".join(schema.scripts("sqlite")), re.MULTILINE)
+    for script in schema.scripts("sqlite"):
         names = re.findall(r"^CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)", script, re.MULTILINE)
         names += re.findall(r"^(?:    |ALTER TABLE \w+ ADD COLUMN )(\w+) (?:INTEGER|TEXT|BLOB)", script, re.MULTILINE)
         assert names

@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock import limits as constants
 from penstock.errors import FeatureMissing
 from penstock.limits import Limits
 from penstock.model import (
@@ -102,16 +101,6 @@ def _left_out_where_nouns_are_missing(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture
 def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
-
-
-def use_constants(monkeypatch: pytest.MonkeyPatch, bounds: Limits) -> None:
-    for field in fields(bounds):
-        monkeypatch.setattr(constants, field.name.upper(), getattr(bounds, field.name))
-
-
-@pytest.fixture(autouse=True)
-def _constants(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_constants(monkeypatch, limits)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from penstock.stores import open_store
     [("postgresql://127.0.0.1/x", "psycopg", "postgresql"), ("mariadb://127.0.0.1/x", "pymysql", "mariadb")],
 )
 def test_a_missing_driver_is_named(monkeypatch, url, driver, extra):
-    for name in [name for name in sys.modules if name.startswith(f"penstock.stores.sql.{extra}")]:
+    for name in [name for name in sys.modules if name.startswith(f"penstock.stores.sql.engines.{extra}")]:
         monkeypatch.delitem(sys.modules, name)
     for name in [name for name in sys.modules if name == driver or name.startswith(f"{driver}.")]:
         monkeypatch.delitem(sys.modules, name)

@@ -17,7 +17,7 @@ from devtools.databases import PASSWORD, database_of, mariadb_connection
 from penstock.errors import InvalidSetting, StoreForeign, StoreUnavailable
 from penstock.model import Draft, Settings
 from penstock.stores import open_store
-from penstock.stores.sql.mariadb import MariaDatabase
+from penstock.stores.sql.engines.mariadb import MariaDatabase
 from tests.faults.crowd import opened, peek_all
 
 SECRET = "s3cret"

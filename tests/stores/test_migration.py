@@ -24,6 +24,7 @@ from penstock.errors import (
     StoreHandedOver,
     StoreUnavailable,
 )
+from penstock.limits import Limits
 from penstock.model import (
     Backoff,
     Consumer,
@@ -38,10 +39,10 @@ from penstock.model import (
     Redrive,
     Selection,
 )
-from penstock.stores import Store, open_store
+from penstock.stores import Store, open_sql_store, open_store
+from penstock.stores.sql.engines.sqlite import SqliteStore
 from penstock.stores.transfer import checking, mark, tables
 from penstock.stores.transfer.side import open_side
-from penstock.stores.transfer.sqlite import SqliteDialect
 from penstock.stores.transfer.transfer import migrate, take_back
 from tests.stores.conftest import Verbs, check_conservation
 
@@ -165,9 +166,8 @@ def fill(url: str) -> None:
         # Twins of which one claim has finished only a part.
         verbs.create("many twins", dedup=Dedup.CLAIM, ledger=LedgerMode.OFF)
         verbs.send(*[b"t"] * 5, to="many twins")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(limits, "STEP_ROWS", 2)
-            verbs.claim(1, queue="many twins")
+        with closing(open_store(url, limits=Limits(step_rows=2))) as slow:
+            Verbs(slow).claim(1, queue="many twins")
 
         # A deleted queue with messages that nobody has swept, whose name is used again.
         verbs.send(b"1", b"2", b"3", to="gone")
@@ -219,7 +219,7 @@ def fill_shipments(verbs: Verbs) -> None:
 
 def contents(url: str) -> dict[str, object]:
     """All that can be seen of a store, also of one that was copied."""
-    with closing(open_store(url, unfinished=True)) as store, store.unit(write=False) as unit:
+    with closing(open_sql_store(url)) as store, store.unit(write=False) as unit:
         check_conservation(unit)
         queues = unit.list_queues(0, 1_000).queues
         seen: dict[str, object] = {
@@ -464,14 +464,15 @@ def test_kill_9(to, new_url):
 def copied_so_far(url: str) -> int:
     if url.startswith("sqlite") and not Path(url.removeprefix("sqlite:///")).exists():
         return 0
-    with closing(open_store(url, unfinished=True)) as store, store.unit(write=False) as unit:
-        return int(unit.session.scalar("SELECT count(*) FROM message"))
+    with closing(open_sql_store(url)) as store, store.raw(write=False) as raw:
+        [(count,)] = raw.rows("SELECT count(*) FROM message")
+        return int(count)
 
 
 @pytest.mark.parametrize("to", KINDS)
 def test_a_run_that_was_overtaken_changes_nothing_any_more(to, source, new_url, small_pages, monkeypatch):
     """One that had lost sight of the source, or the other would have been refused."""
-    monkeypatch.setattr(SqliteDialect, "is_used_elsewhere", lambda _self, _side: False)
+    monkeypatch.setattr(SqliteStore, "is_used_elsewhere", lambda _self: False)
     target = new_url(to)
     before = contents(source)
     with pytest.raises(MigrationUnfinished, match="taken over"):
@@ -502,7 +503,7 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
 
 def change(url: str, name: str) -> None:
     """Past the mark, as a program could that knows nothing of it."""
-    with closing(open_store(url, unfinished=True)) as store:
+    with closing(open_sql_store(url)) as store:
         verbs = Verbs(store)
         verbs.now += 3_000
         CHANGES[name](verbs)
@@ -561,8 +562,8 @@ def test_a_copy_that_is_not_right_is_found_out(to, source, new_url, small_pages)
     target = new_url(to)
 
     def damage() -> None:
-        with closing(open_store(target, unfinished=True)) as store, store.unit() as unit:
-            unit.session.engine.run("UPDATE message SET body = ? WHERE body = ?", (b"other", b"plain 19"))
+        with closing(open_sql_store(target)) as store, store.raw() as raw:
+            raw.run("UPDATE message SET body = ? WHERE body = ?", (b"other", b"plain 19"))
 
     with pytest.raises(MigrationFailed, match=r"the copy is not right .*of .* messages"):
         migrate(source, target, Quiet("comparing rows", damage))
@@ -582,7 +583,7 @@ def test_a_store_that_somebody_has_open_is_not_copied(of, new_url):
         migrate(first, second, Quiet())
     hold = """
 import sys
-from penstock.stores import open_store
+from penstock.stores import open_sql_store, open_store
 store = open_store(sys.argv[1])
 with store.unit(write=False) as unit:
     print(unit.messages.last_seq(), flush=True)
@@ -728,9 +729,9 @@ def test_the_half_of_another_copy(source, new_url, small_pages):
 def test_a_mark_without_its_row(new_url, source):
     """What a kill leaves in MariaDB, which commits a new table at once."""
     target = new_url("mariadb")
-    with closing(open_store(target)) as store, store.unit() as unit:
-        mark.make(unit.session.engine, mark.Mark("", "", "", ""))
-        unit.session.engine.run("DELETE FROM migration")
+    with closing(open_sql_store(target)) as store, store.raw() as raw:
+        mark.make(raw, mark.Mark("", "", "", ""))
+        raw.run("DELETE FROM migration")
     with pytest.raises(MigrationUnfinished, match="unfinished copy of FROM"):
         open_store(target)
     migrate(source, target, Quiet())

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import count
 from random import Random
 from typing import ClassVar
@@ -23,8 +23,10 @@ from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavaila
 from penstock.limits import Limits
 from penstock.model import Dedup, Draft, ExportRef, LedgerRow, Receipt, Settings
 from penstock.stores import Store, Unit
-from penstock.stores.sql import mariadb, network, postgresql
-from penstock.stores.sql.mariadb import MariaEngine
+from penstock.stores.sql.engine import RawSql
+from penstock.stores.sql.engines.mariadb import MariaDatabase, MariaEngine
+from penstock.stores.sql.engines.network import Database, NetworkStore
+from penstock.stores.sql.engines.postgresql import PostgresDatabase
 from penstock.stores.transfer.mariadb import MariaDialect
 from penstock.stores.transfer.postgresql import PostgresDialect
 from penstock.stores.transfer.side import Counters
@@ -216,15 +218,12 @@ async def test_the_broker_tries_again_after_a_deadlock(store: Store) -> None:
     assert tries.total() > 2  # whoever tries again may even be the quicker one, and meet the other anew
 
 
-async def test_patience_ends_although_others_are_served(
-    url: str, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_patience_ends_although_others_are_served(url: str, store: Store) -> None:
     """A stranger has locked a queue, and goes for lunch."""
-    for module, long, short in ((postgresql, "'10s'", "'0.2s'"), (mariadb, "timeout = 10", "timeout = 1")):
-        monkeypatch.setattr(module, "_SETTINGS", module._SETTINGS.replace(long, short))
     is_postgres = url.startswith("postgresql")
+    database: Database = (PostgresDatabase if is_postgres else MariaDatabase)(url, lock_timeout_ms=200)
     stranger = psycopg.connect(url) if is_postgres else mariadb_connection(url)
-    with stranger, stranger.cursor() as cursor, opened(url) as hurried:
+    with stranger, stranger.cursor() as cursor, closing(NetworkStore(url, database, 2)) as hurried:
         cursor.execute("BEGIN")
         cursor.execute(f"SELECT number FROM {'penstock.' if is_postgres else ''}queue WHERE name = 'a' FOR UPDATE")
         patient = LocalBroker(hurried, system_clock, asyncio.get_running_loop(), Timings(busy_patience_s=0.5))
@@ -240,12 +239,17 @@ async def test_patience_ends_although_others_are_served(
         stranger.rollback()
 
 
-def test_the_time_is_the_databases(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for ahead_ms in (0, 300_000, -300_000):
-        monkeypatch.setattr(network, "system_clock", lambda ahead_ms=ahead_ms: system_clock() + ahead_ms)
-        with store.unit(write=False):
-            pass
-        assert abs(store.ahead_ms + ahead_ms) < 60_000
+def with_clock(url: str, clock: Callable[[], int]) -> NetworkStore:
+    return NetworkStore(url, (PostgresDatabase if url.startswith("postgresql") else MariaDatabase)(url), 2, clock=clock)
+
+
+def test_the_time_is_the_databases(url: str) -> None:
+    ahead_ms = 0
+    with closing(with_clock(url, lambda: system_clock() + ahead_ms)) as store:
+        for ahead_ms in (0, 300_000, -300_000):
+            with store.unit(write=False):
+                pass
+            assert abs(store.ahead_ms + ahead_ms) < 60_000
 
 
 def finish_some(store: Store, random: Random, wanted: int) -> Counter[str]:
@@ -337,7 +341,7 @@ def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it_and_nobody_
 def skip_ledger_numbers(store: Store, reached: int) -> None:
     with store.unit() as unit:
         dialect = MariaDialect() if isinstance(unit.session.engine, MariaEngine) else PostgresDialect()
-        dialect.go_on_after(unit.session.engine, Counters(0, reached))
+        dialect.go_on_after(RawSql(unit.session.engine), Counters(0, reached))
 
 
 def test_a_unit_sees_its_own_rows_of_the_ledger(store: Store) -> None:
@@ -347,11 +351,9 @@ def test_a_unit_sees_its_own_rows_of_the_ledger(store: Store) -> None:
         assert [row.id for row in unit.ledger.rows(0, 10)] == [finished]
 
 
-def test_whoever_has_written_into_the_ledger_leaves_nothing_behind_for_long(
-    mariadb_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mariadb, "_ENTRIES_KEPT", 3)
-    with opened(mariadb_url) as store, opened(mariadb_url) as other:
+def test_a_unit_that_has_written_into_the_ledger_leaves_nothing_behind_for_long(mariadb_url: str) -> None:
+    store, other = (NetworkStore(mariadb_url, MariaDatabase(mariadb_url, entries_kept=3), 2) for _ in range(2))
+    with closing(store), closing(other):
         with store.unit() as unit:
             unit.create_queue("q", Settings(), NOW)
             unit.send("q", [Draft(b"x")] * 30, NOW)
@@ -393,24 +395,21 @@ def test_all_of_one_answer_is_of_one_moment(url: str, store: Store) -> None:
         assert unit.ledger.tally("q").arrived == 4
 
 
-def test_a_clock_that_is_set_while_a_unit_is_open_changes_nothing(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with store.unit():
-        monkeypatch.setattr(network, "system_clock", lambda: system_clock() + 3_600_000)
+def test_a_clock_that_is_set_while_a_unit_is_open_changes_nothing(url: str) -> None:
+    ahead_ms = 0
+    with closing(with_clock(url, lambda: system_clock() + ahead_ms)) as store, store.unit():
+        ahead_ms = 3_600_000
         assert abs(store.ahead_ms + 3_600_000) < 60_000
 
 
 @pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
-async def test_a_clock_that_is_set_between_two_readings_is_read_again(
-    store: Store, monkeypatch: pytest.MonkeyPatch, jump_ms: int
-) -> None:
+async def test_a_clock_that_is_set_between_two_readings_is_read_again(url: str, jump_ms: int) -> None:
     readings = count()
 
     def clock() -> int:
         return system_clock() + (jump_ms if next(readings) else 0)
 
-    monkeypatch.setattr(network, "system_clock", clock)
-    broker = LocalBroker(store, clock, asyncio.get_running_loop())
-    created = await result(broker.create_queue("now", Settings()))
-    assert abs(created.created_at - system_clock()) < 60_000
+    with closing(with_clock(url, clock)) as store:
+        broker = LocalBroker(store, clock, asyncio.get_running_loop())
+        created = await result(broker.create_queue("now", Settings()))
+        assert abs(created.created_at - system_clock()) < 60_000

@@ -10,8 +10,7 @@ import psycopg
 import pytest
 
 from penstock.stores.changes import EVERYWHERE
-from penstock.stores.sql.notices import NoticeWatch
-from penstock.stores.sql.postgresql import PostgresDatabase
+from penstock.stores.sql.engines.postgresql import NoticeWatch, PostgresDatabase
 from tests.faults.sessions import cut_off, listening
 from tests.waiting import wait_until
 

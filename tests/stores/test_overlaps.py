@@ -15,7 +15,8 @@ from penstock.errors import ShipmentEnded, TryAgain
 from penstock.limits import Limits
 from penstock.model import Draft, Export, ExportRef, Outcome, Settings, Shipment, ShipmentRef, ShipmentState
 from penstock.stores import Store, Unit, open_store
-from penstock.stores.sql import migrations
+from penstock.stores.sql import schema
+from penstock.stores.sql.engine import RawSql
 from penstock.stores.sql.session import Session
 from tests.stores.conftest import Verbs, check_conservation
 
@@ -186,7 +187,7 @@ def test_no_export_passes_over_rows_of_a_unit_that_is_still_open(servers: list[S
 def fill_first_schema(session: Session) -> None:
     """A queue with a message, and one that was deleted. Not by the verbs, which know the latest schema only."""
     for number, name, deleted_at in ((1, "q", None), (2, "gone", 5)):
-        session.engine.run(
+        RawSql(session.engine).run(
             """INSERT INTO queue (number, name, created_at, deleted_at, visibility_ms, retention_ms, delay_ms, dedup,
                                   ledger)
                VALUES (?, ?, 0, ?, 30000, 1000000000000, 0, 0, 1)""",
@@ -202,9 +203,9 @@ def test_a_store_of_the_first_schema_gets_the_tables_of_the_others(
     database: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{tmp_path}/old.db" if database == "sqlite" else request.getfixturevalue(f"{database}_url")
-    scripts = migrations.scripts
+    scripts = schema.scripts
     with monkeypatch.context() as patched:
-        patched.setattr(migrations, "scripts", lambda dialect: scripts(dialect)[:1])
+        patched.setattr(schema, "scripts", lambda dialect: scripts(dialect)[:1])
         with closing(open_store(url)) as store, store.unit() as unit:
             fill_first_schema(unit.session)
     with closing(open_store(url)) as store:

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -29,7 +29,9 @@ from penstock.errors import (
 )
 from penstock.model import Draft, Receipt, Settings
 from penstock.stores import Store, open_store
-from penstock.stores.sql import migrations, sqlite, sqlite_file
+from penstock.stores.sql import schema
+from penstock.stores.sql.engines import sqlite, sqlite_file
+from penstock.stores.sql.engines.sqlite import SqliteStore
 
 NOW = 1_000_000
 
@@ -120,7 +122,7 @@ class TestDurability:
         opened.close()
         header = path.read_bytes()[:100]
         assert struct.unpack(">I", header[68:72]) == (int.from_bytes(b"Pnst", "big"),)
-        assert struct.unpack(">I", header[60:64]) == (len(migrations.scripts("sqlite")),)
+        assert struct.unpack(">I", header[60:64]) == (len(schema.scripts("sqlite")),)
 
     def test_everything_is_there_after_reopening(self, opened, path):
         fill(opened)
@@ -264,7 +266,7 @@ class TestForeign:
 
     def test_a_newer_schema(self, opened, path):
         fill(opened)
-        newer = len(migrations.scripts("sqlite")) + 1
+        newer = len(schema.scripts("sqlite")) + 1
         opened._connection.execute(f"PRAGMA user_version = {newer}")
         opened.close()
         before = folder_of(path)
@@ -274,7 +276,7 @@ class TestForeign:
 
     def test_a_newer_schema_that_is_still_in_the_wal(self, opened, path, tmp_path):
         opened._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        newer = len(migrations.scripts("sqlite")) + 1
+        newer = len(schema.scripts("sqlite")) + 1
         opened._connection.execute(f"PRAGMA user_version = {newer}")
         folder = tmp_path / "crashed"
         folder.mkdir()
@@ -390,13 +392,11 @@ class TestGone:
     """A file that is deleted, moved or replaced while it is in use."""
 
     @pytest.fixture
-    def impatient(self, monkeypatch) -> None:
-        monkeypatch.setattr(sqlite, "_LOOK_S", 0.0)
-
-    @pytest.fixture
-    def filled(self, impatient, opened) -> Store:
-        fill(opened)
-        return opened
+    def filled(self, path) -> Iterator[Store]:
+        """One that looks for its files before every unit."""
+        with closing(SqliteStore(f"sqlite:///{path}", path, look_s=0.0)) as store:
+            fill(store)
+            yield store
 
     @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
     def test_nothing_is_confirmed_once_it_is_gone(self, filled, path, end, caplog):
@@ -450,20 +450,20 @@ class TestGone:
         assert len(bodies(again)) == 100
         again.close()
 
-    def test_it_is_looked_for_once_a_second(self, opened, path, monkeypatch):
-        now = [sqlite.time.monotonic()]
-        monkeypatch.setattr(sqlite.time, "monotonic", lambda: now[0])
+    def test_it_is_looked_for_once_a_second(self, path, monkeypatch):
+        now = [0.0]
         looks = []
         real = sqlite_file._inode
-        fill(opened)
-        monkeypatch.setattr(sqlite_file, "_inode", lambda name: looks.append(name) or real(name))
-        for _ in range(100):
-            bodies(opened)
-        assert looks == []
-        now[0] += 1.5
-        bodies(opened)
-        bodies(opened)
-        assert len(looks) == 3
+        with closing(SqliteStore(f"sqlite:///{path}", path, monotonic=lambda: now[0])) as store:
+            fill(store)
+            monkeypatch.setattr(sqlite_file, "_inode", lambda name: looks.append(name) or real(name))
+            for _ in range(100):
+                bodies(store)
+            assert looks == []
+            now[0] += 1.5
+            bodies(store)
+            bodies(store)
+            assert len(looks) == 3
 
 
 class TestDamage:
@@ -597,11 +597,9 @@ class TestSharing:
             unit.send("q", [Draft(b"101")], NOW)
         assert bodies(opened)[-2:] == [100, 101]
 
-    def test_patience_is_waited_out(self, opened, path, monkeypatch):
+    def test_patience_is_waited_out(self, opened, path):
         waited = []
-        monkeypatch.setattr(sqlite.time, "monotonic", lambda: sum(waited))
-        monkeypatch.setattr(sqlite.time, "sleep", waited.append)
-        patient = reopen(path, patience_ms=50)
+        patient = SqliteStore(f"sqlite:///{path}", path, 50, monotonic=lambda: sum(waited), sleep=waited.append)
         with opened.unit(), pytest.raises(StoreBusy), patient.unit():
             pass
         assert sum(waited) >= 0.050
@@ -617,10 +615,10 @@ class TestSharing:
     def test_a_writer_does_not_wait_for_readers(self, opened, other):
         fill(opened)
         with other.unit(write=False) as reading:
-            assert len(reading.peek("q", 1_000)) == 100
+            assert len(reading.messages.peek("q", 1_000)) == 100
             with opened.unit() as unit:
                 unit.send("q", [Draft(b"100")], NOW)
-            assert len(reading.peek("q", 1_000)) == 100  # one unit sees one state
+            assert len(reading.messages.peek("q", 1_000)) == 100  # one unit sees one state
 
     def test_another_store_in_this_process_drops_no_lock(self, opened, path):
         """A process that only looks, and finds no lock, would fold the log into the file and delete it."""

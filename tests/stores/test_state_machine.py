@@ -60,7 +60,6 @@ from penstock.model import (
     ShipmentRef,
 )
 from penstock.stores import MemoryStore, Store, Unit, open_store
-from tests.stores.conftest import use_constants
 
 NAMES = ["a", "b", "c", "d"]
 BODIES = [b"", b"x", b"y", b"\x00" * 9]
@@ -573,7 +572,6 @@ def test_stores_agree(request, monkeypatch, database, examples, claim_bytes):
         shipment_remembered_ms=80,
         idempotency_ms=60,
     )
-    use_constants(monkeypatch, bounds)
     new_url = request.getfixturevalue(f"{database}_urls")
     wanted = os.environ.get("PENSTOCK_EXAMPLES")
     run_state_machine_as_test(

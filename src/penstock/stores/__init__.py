@@ -11,12 +11,13 @@ from penstock.limits import Limits
 from penstock.stores.memory import MemoryStore
 from penstock.stores.mqcore import MqCoreOptions, open_mqcore
 from penstock.stores.protocol import Store, Unit
-from penstock.stores.sql.network import Database, NetworkStore
-from penstock.stores.sql.sqlite import open_sqlite
+from penstock.stores.sql.engine import SqlStore
+from penstock.stores.sql.engines.network import Database, NetworkStore
+from penstock.stores.sql.engines.sqlite import open_sqlite
 from penstock.stores.transfer.handover import refuse_handed_over
 from penstock.stores.transfer.mark import refuse_unfinished
 
-__all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_store", "store_exists"]
+__all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_sql_store", "open_store", "store_exists"]
 
 DATABASE_LANES = 2
 
@@ -26,15 +27,14 @@ def open_store(
     patience_ms: int = 10_000,
     mqcore: MqCoreOptions | None = None,
     lanes: int = DATABASE_LANES,
-    unfinished: bool = False,
     limits: Limits = Limits(),
 ) -> Store:
     """Open the store a URL names.
 
     `patience_ms` is how long a unit of an embedded store waits for another process before it raises StoreBusy. `mqcore`
     is for a store of that kind, `lanes` for those in a database server: how many units may be open at once, and so how
-    many connections. A store that a migration is still filling, or that was copied to another one, is refused, unless
-    `unfinished` is set. `limits` say how much is done at once.
+    many connections. A store that a transfer is still filling, or that was copied to another one, is refused. `limits`
+    say how much is done at once.
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -44,15 +44,24 @@ def open_store(
         return MemoryStore(SystemRandom(), limits)
     if scheme == "mqcore":
         return open_mqcore(url, rest, mqcore or MqCoreOptions(), limits)
-    store = _open_sql(url, scheme, rest, patience_ms, lanes, limits)
-    if not unfinished:
-        try:
-            refuse_unfinished(store)
-            refuse_handed_over(store)
-        except BaseException:
-            store.close()
-            raise
+    store = open_sql_store(url, patience_ms, lanes, limits)
+    try:
+        refuse_unfinished(store)
+        refuse_handed_over(store)
+    except BaseException:
+        store.close()
+        raise
     return store
+
+
+def open_sql_store(
+    url: str, patience_ms: int = 10_000, lanes: int = DATABASE_LANES, limits: Limits = Limits()
+) -> SqlStore:
+    """One that is kept in a database, also while a transfer is still filling it or after it was copied."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite":
+        return open_sqlite(url, rest, patience_ms, limits)
+    return NetworkStore(url, _database(url, scheme), lanes, limits)
 
 
 def store_exists(url: str) -> bool:
@@ -64,21 +73,15 @@ def store_exists(url: str) -> bool:
     return scheme in ("mqcore", "memory") or not separator or _database(url, scheme).exists()
 
 
-def _open_sql(url: str, scheme: str, rest: str, patience_ms: int, lanes: int, limits: Limits) -> Store:
-    if scheme == "sqlite":
-        return open_sqlite(url, rest, patience_ms, limits)
-    return NetworkStore(url, _database(url, scheme), lanes, limits)
-
-
 def _database(url: str, scheme: str) -> Database:
     # Their drivers take time to import, and whoever does not use them need not have them.
     try:
         if scheme in ("postgresql", "postgres"):
-            from penstock.stores.sql.postgresql import PostgresDatabase
+            from penstock.stores.sql.engines.postgresql import PostgresDatabase
 
             return PostgresDatabase(url)
         if scheme in ("mariadb", "mysql"):
-            from penstock.stores.sql.mariadb import MariaDatabase
+            from penstock.stores.sql.engines.mariadb import MariaDatabase
 
             return MariaDatabase(url)
     except ModuleNotFoundError as missing:

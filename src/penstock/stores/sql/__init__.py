@@ -1,1 +1,2 @@
-"""The SQL store: the verbs in plain SQL, and what each database needs of its own."""
+"""The store in a database: its verbs are written once, a module per noun, and `engines` holds what the databases differ
+in."""

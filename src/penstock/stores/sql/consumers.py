@@ -1,171 +1,166 @@
 """Consumers that are known to the store: their claims last as long as they give signs of life.
 
 What a consumer holds stands in its own row, not with the messages: a batch costs one row, and a message needs no column
-for it. Whoever changes what a consumer holds has locked its row first (`attend`), messages after that: then a consumer
+for it. A unit that changes what a consumer holds locks its row first (`attend`), messages after that: then a consumer
 and those who believe it dead never wait for each other in a ring.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from penstock import ids, limits
-from penstock.model import Claimed, Consumer, Delivery, Held, Outcome, Trace
-from penstock.stores.sql.claims import ClaimVerbs, Manner, Share
-from penstock.stores.sql.session import IS_CLAIMED, Session
+from penstock.model import Claimed, Consumer, Delivery, Held, Numbered, Outcome, Reservation, Trace
+from penstock.stores.sql.claim import Claims, Share, Terms
+from penstock.stores.sql.send import Sends
+from penstock.stores.sql.session import Session
 
 _decode = msgspec.json.Decoder(list[Held]).decode
 # A sign of life counts for its time, whichever way the clock has jumped since.
 _ALIVE = "beat_at > ? - dead_after_ms AND beat_at < ? + dead_after_ms"
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumerSql:
+    next_number: str = "SELECT coalesce(max(number), 0) + 1 FROM consumer WHERE queue = ?"
+    add: str = """
+        INSERT INTO consumer (id, queue, number, delivery, beat_at, dead_after_ms, holding)
+        VALUES (?, ?, ?, ?, ?, ?, '[]')"""
+    attend: str = "SELECT queue, holding FROM consumer WHERE id = ? {lock}"
+    hold: str = "UPDATE consumer SET beat_at = ?, holding = ? WHERE id = ?"
+    leave: str = "DELETE FROM consumer WHERE id = ?"
+    living: str = f"SELECT id FROM consumer WHERE queue = ? AND {_ALIVE} ORDER BY number"
+    # Mostly there is none, and a look takes no locks.
+    dead: str = f"SELECT id FROM consumer WHERE NOT ({_ALIVE}) LIMIT ?"
+    dead_locked: str = f"""
+        SELECT queue, delivery, holding FROM consumer WHERE id = ? AND NOT ({_ALIVE}) {{lock_free}}"""
+    # Were the queue part of the condition, a database might read the queue instead of these messages.
+    held: str = "SELECT seq, claim, queue FROM message WHERE {among:seq} ORDER BY seq {lock}"
+    first_due: str = "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at < ?"
+    trace: str = "SELECT queue, sent_at, ready_at, {is_claimed} FROM message WHERE seq = ? AND queue + 0 > 0"
+    outcome: str = "SELECT sent_at, outcome FROM ledger WHERE seq = ? ORDER BY number DESC LIMIT 1"
+
+
 def _encode(held: Iterable[Held]) -> str:
     return msgspec.json.encode(sorted(held)).decode()
 
 
-class ConsumerVerbs(ClaimVerbs):
+class Consumers:
+    __slots__ = ("_claims", "_sends", "_session", "_sql")
+
+    def __init__(self, session: Session, sends: Sends, claims: Claims) -> None:
+        self._session = session
+        self._sends = sends
+        self._claims = claims
+        self._sql = session.engine.statements.of(ConsumerSql)
+
+    def reserve(self, count: int) -> Reservation:
+        return self._sends.reserve(count)
+
+    def push(self, queue: str, messages: Sequence[Numbered], now: int, again: bool = False) -> None:
+        self._sends.push(queue, messages, now, again)
+
     def register(self, consumer: Consumer, now: int) -> None:
-        """The consumer is alive, holds nothing, and is the youngest of its queue. Raises QueueNotFound."""
-        session = self.session
+        session = self._session
         queue = session.queue(consumer.queue)
-        session.take_turn(queue.number)
+        session.lock_queue(queue.number)
         self.leave(consumer.id)  # it may still stand with a queue of the same name that was deleted
-        number = session.scalar("SELECT coalesce(max(number), 0) + 1 FROM consumer WHERE queue = ?", (queue.number,))
+        number = int(session.scalar(self._sql.next_number, (queue.number,)))
         session.engine.run(
-            """INSERT INTO consumer (id, queue, number, delivery, beat_at, dead_after_ms, holding)
-               VALUES (?, ?, ?, ?, ?, ?, '[]')""",
-            (consumer.id, queue.number, int(number), consumer.delivery.value, now, consumer.dead_after_ms),
+            self._sql.add,
+            (consumer.id, queue.number, number, consumer.delivery.value, now, consumer.dead_after_ms),
         )
 
     def attend(self, consumer_id: str) -> set[Held] | None:
-        """What the consumer holds; None when it is not registered, or its queue was deleted. Until the unit ends nobody
-        declares it dead."""
-        engine = self.session.engine
-        rows = engine.rows(f"SELECT queue, holding FROM consumer WHERE id = ? {engine.lock}", (consumer_id,))
-        for queue, holding in rows:
-            if self.session.queue_name(queue) is not None:
+        for queue, holding in self._session.engine.rows(self._sql.attend, (consumer_id,)):
+            if self._session.queue_name(queue) is not None:
                 return set(_decode(holding))
         return None
 
     def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
-        """A sign of life, and all that the consumer holds from now on."""
-        self.session.engine.run(
-            "UPDATE consumer SET beat_at = ?, holding = ? WHERE id = ?", (now, _encode(held), consumer_id)
-        )
+        self._session.engine.run(self._sql.hold, (now, _encode(held), consumer_id))
 
     def leave(self, consumer_id: str) -> None:
-        """The consumer is gone, and has settled what it held."""
-        self.session.engine.run("DELETE FROM consumer WHERE id = ?", (consumer_id,))
+        self._session.engine.run(self._sql.leave, (consumer_id,))
 
-    def claim_share(self, consumer: Consumer, limit: int, now: int) -> Claimed:
-        """Claim for a consumer, until it is dead or the message's deadline has passed. Raises QueueNotFound.
-
-        Its own share of the queue comes first: the living consumers, in their order of birth, divide the sequence
-        numbers among themselves. Where messages are delivered at least once, a deadline ends a claim and nothing else.
-        """
-        queue = self.session.queue(consumer.queue)
+    def claim(self, consumer: Consumer, limit: int, now: int) -> Claimed:
+        queue = self._session.queue(consumer.queue)
         living = self._living(queue.number, now)
         share = None
         if len(living) > 1 and consumer.id in living:
             share = Share(living.index(consumer.id), len(living))
         heeds = consumer.delivery is Delivery.AT_MOST_ONCE
-        return self.claim_so(queue, limit, now, Manner(limits.NEVER, True, heeds, share))
+        return self._claims.claim_on(queue, limit, now, Terms(limits.NEVER, True, heeds, share))
 
     def _living(self, queue: int, now: int) -> list[str]:
-        rows = self.session.engine.rows(
-            f"SELECT id FROM consumer WHERE queue = ? AND {_ALIVE} ORDER BY number", (queue, now, now)
-        )
+        rows = self._session.engine.rows(self._sql.living, (queue, now, now))
         return [consumer_id for (consumer_id,) in rows]
 
     def settle(
         self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
-        """Finish messages with an outcome; where there is none, make them ready, now or after `delay_ms`. Returns those
-        that were still held by these very claims: nothing happens to the others."""
-        found = self.session.find_queue(queue)
-        return settle(self.session, found.number, held, outcome, now, delay_ms) if found and held else set()
+        found = self._session.find_queue(queue)
+        return self._settle(found.number, held, outcome, now, delay_ms) if found and held else set()
+
+    def _settle(
+        self, queue: int, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
+    ) -> set[Held]:
+        session, engine = self._session, self._session.engine
+        if outcome is not None and engine.finish_claimed is not None:
+            latest = dict(sorted(held))
+            finished = session.finish_claimed(queue, latest, outcome, now)
+            return {(seq, claim) for seq, claim in latest.items() if seq in finished}
+        rows = engine.rows(self._sql.held, (engine.listed(seq for seq, _ in held),))
+        settled = set(held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
+        if outcome is not None:
+            session.finish(queue, sorted(seq for seq, _ in settled), outcome, now)
+            return settled
+        # The others were released with a delay.
+        still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in settled]
+        if still_claimed:
+            if delay_ms > 0:
+                session.put_off(still_claimed, now + delay_ms)
+            else:
+                session.make_ready(still_claimed)
+            name = session.queue_name(queue)
+            if name is not None:
+                session.stirred.add(name)
+        return settled
 
     def reap(self, now: int) -> int:
-        """Clear away consumers that have given no sign of life, and say how many. What they held is ready again, or
-        has failed where messages are delivered at most once."""
-        return reap(self.session, now)
+        engine = self._session.engine
+        dead = engine.rows(self._sql.dead, (now, now, self._session.limits.reap_consumers))
+        reaped = 0
+        for (consumer_id,) in sorted(dead):
+            for queue, delivery, holding in engine.rows(self._sql.dead_locked, (consumer_id, now, now)):
+                outcome = Outcome.FAILED if delivery == Delivery.AT_MOST_ONCE else None
+                self._settle(queue, _decode(holding), outcome, now)
+                self.leave(consumer_id)
+                reaped += 1
+        return reaped
 
     def first_due(self, queue: str) -> int | None:
-        """When the first message of the queue that is not claimed for good becomes ready; 0 if one is ready."""
-        found = self.session.find_queue(queue)
+        found = self._session.find_queue(queue)
         if found is None:
             return None
-        due: int | None = self.session.scalar(
-            "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at < ?", (found.number, limits.NEVER)
-        )
+        due: int | None = self._session.scalar(self._sql.first_due, (found.number, limits.NEVER))
         return due
 
     def trace(self, message_id: str, now: int) -> Trace | None:
-        """Where a message is, or how it ended; None for one that nobody remembers."""
         seq = ids.seq_of(message_id)
         if seq is None:
             return None
-        session = self.session
-        for number, sent_at, ready_at, claimed in session.engine.rows(
-            f"SELECT queue, sent_at, ready_at, {IS_CLAIMED} FROM message WHERE seq = ? AND queue + 0 > 0", (seq,)
-        ):
+        session, engine = self._session, self._session.engine
+        for number, sent_at, ready_at, is_claimed in engine.rows(self._sql.trace, (seq,)):
             if ids.make_id(session.origin, sent_at, seq) != message_id.lower():
                 return None
             if session.queue_name(number) is None:
                 return Trace(Outcome.PURGED)  # with its queue; the row is freed later
-            return Trace(None, ready_at > now and bool(claimed))
-        for sent_at, outcome in session.engine.rows(
-            "SELECT sent_at, outcome FROM ledger WHERE seq = ? ORDER BY number DESC LIMIT 1", (seq,)
-        ):
+            return Trace(None, ready_at > now and bool(is_claimed))
+        for sent_at, outcome in engine.rows(self._sql.outcome, (seq,)):
             if ids.make_id(session.origin, sent_at, seq) == message_id.lower():
                 return Trace(Outcome(outcome))
         return None
-
-
-def settle(
-    session: Session, queue: int, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
-) -> set[Held]:
-    engine = session.engine
-    if outcome is not None and engine.deletes_into:
-        latest = dict(sorted(held))
-        finished = session.finish_claimed(queue, latest, outcome, now)
-        return {(seq, claim) for seq, claim in latest.items() if seq in finished}
-    # Were the queue part of the condition, a database might read the queue instead of these messages.
-    rows = engine.rows(
-        f"SELECT seq, claim, queue FROM message WHERE {engine.among('seq')} ORDER BY seq {engine.lock}",
-        (engine.listed(seq for seq, _ in held),),
-    )
-    settled = set(held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
-    if outcome is not None:
-        session.finish(queue, sorted(seq for seq, _ in settled), outcome, now)
-        return settled
-    still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in settled]  # the others were released with a delay
-    if still_claimed:
-        if delay_ms > 0:
-            session.put_off(still_claimed, now + delay_ms)
-        else:
-            session.make_ready(still_claimed)
-        name = session.queue_name(queue)
-        if name is not None:
-            session.stirred.add(name)
-    return settled
-
-
-def reap(session: Session, now: int) -> int:
-    engine = session.engine
-    # Mostly there is none, and a look takes no locks.
-    dead = engine.rows(f"SELECT id FROM consumer WHERE NOT ({_ALIVE}) LIMIT ?", (now, now, limits.REAP_CONSUMERS))
-    reaped = 0
-    for (consumer_id,) in sorted(dead):
-        rows = engine.rows(
-            f"""SELECT queue, delivery, holding FROM consumer WHERE id = ? AND NOT ({_ALIVE}) {engine.lock_free}""",
-            (consumer_id, now, now),
-        )
-        for queue, delivery, holding in rows:
-            outcome = Outcome.FAILED if delivery == Delivery.AT_MOST_ONCE else None
-            settle(session, queue, _decode(holding), outcome, now)
-            engine.run("DELETE FROM consumer WHERE id = ?", (consumer_id,))
-            reaped += 1
-    return reaped

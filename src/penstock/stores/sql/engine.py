@@ -1,73 +1,91 @@
-"""What the verbs need of a database: its driver, and the few places where its SQL differs from the others'."""
+"""What the verbs need of a database: its driver, and the few places where it works otherwise than the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
+from typing import Any, Generic, Protocol, TypeVar
+
+from penstock.stores.protocol import Store
+from penstock.stores.sql.statements import Statements
 
 Row = tuple[Any, ...]
+
+# A queue, the latest claims of messages by their numbers, an outcome, and the instant.
+FinishClaimed = Callable[[int, Mapping[int, int], int, int], Set[int]]
+
+# Of a message that arrives; it has not been received yet.
+ARRIVING = (
+    "seq",
+    "queue",
+    "ready_at",
+    "sent_at",
+    "deadline_at",
+    "content_type",
+    "attributes",
+    "dedup_key",
+    "body_hash",
+    "body",
+)
 
 
 class Engine(Protocol):
     """One connection with one open transaction. Errors of the driver come out as `penstock.errors`.
 
-    Statements are written with `?` for each parameter.
+    Statements are taken as `statements` has rendered them.
     """
 
-    # Whether units of other processes run at the same time as ours. Then whatever a unit reads in order to change it,
-    # it has to lock.
-    shared: bool
-    # How a SELECT ends whose rows this unit is about to change: it waits for those that others are changing.
-    lock: str
-    # The same, but it passes over the rows that others are changing.
-    lock_free: str
-    # Whether what a DELETE returns can go into the ledger in the same statement.
-    deletes_into: bool
-    # How a statement names the messages, and a message's sequence number, where it goes through a queue by age. Some
-    # databases need to be told not to go through all messages of all queues instead.
-    walk: str
-    age: str
-    # The same for the rows of one queue in the ledger.
-    ledger_of_queue: str
+    # A plain attribute of each engine; read-only here.
+    @property
+    def statements(self) -> Statements: ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether units of other processes run at the same time as ours. Then a unit has to lock what it reads in order
+        to change it."""
+
+    @property
+    def finish_claimed(self) -> FinishClaimed | None:
+        """Where what a DELETE returns can go into the ledger in the same statement: finish those messages whose latest
+        claims are still these, locked or not, and return their numbers. None elsewhere."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]: ...
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
         """The first messages, until their bodies come to `budget`: the bodies of the others are never read.
 
-        The statement selects `session.MESSAGE_COLUMNS`, ordered by `ready_at` and `seq`.
+        The statement is `statements.Bounded`.
         """
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
         """Execute, and say how many rows matched."""
 
-    def add(self, table: str, columns: Sequence[str], row: Sequence[object]) -> bool:
+    def add(self, sql: str, row: Sequence[object]) -> bool:
         """Insert one row, unless there is one with the same key: then say False, and the unit goes on. Where another
-        unit has inserted it and not ended yet, this waits for the end."""
+        unit has inserted it and not ended yet, this waits for the end. The statement ends with `{unless_there}`."""
 
-    def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Execute once for each row of parameters."""
 
-    def among(self, column: str) -> str:
-        """A condition on a column: its value is among the numbers of one parameter, made by `listed`.
-
-        One parameter, whatever their number, so that the text of a statement stays the same."""
-
-    def listed(self, numbers: Iterable[int]) -> object: ...
+    def listed(self, numbers: Iterable[int]) -> object:
+        """The parameter of `{among:…}`."""
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
-        """Rows of `arrivals.COLUMNS`."""
+        """Rows of `ARRIVING`."""
 
     def next_seqs(self, count: int) -> Sequence[int]:
-        """Sequence numbers that nobody has had, ascending."""
+        """Sequence numbers that were never given out, ascending."""
 
     def last_seq(self) -> int:
         """The highest sequence number given out so far."""
 
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
-        """Count what arrived in each queue and what has left it. `stirring` says that somebody may wait for it."""
+        """Count what arrived in each queue and what has left it. `stirring` says that a claim may wait for it."""
 
     def has_table(self, name: str) -> bool: ...
+
+    def change_queues(self) -> None:
+        """Called before queues or their settings change: one unit does so at a time, and all others notice."""
 
     def enter_ledger(self) -> None:
         """Called before this unit writes rows into the ledger."""
@@ -81,3 +99,40 @@ class Engine(Protocol):
         It does not wait for the units of others, nor do they wait for it. In a unit that only reads, the answers to
         statements are of a new moment from here on.
         """
+
+
+SomeEngine = TypeVar("SomeEngine", bound=Engine, covariant=True)
+
+
+class RawSql(Generic[SomeEngine]):
+    """The database below the verbs, for the copying of a whole store: statements without a name, with `?` for each
+    parameter."""
+
+    def __init__(self, engine: SomeEngine) -> None:
+        self.engine = engine
+        self._text = engine.statements.dialect.with_parameters
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        return self.engine.rows(self._text(sql), params)
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+        return self.engine.run(self._text(sql), params)
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self.engine.many(self._text(sql), rows)
+
+    def has_table(self, name: str) -> bool:
+        return self.engine.has_table(name)
+
+    def last_seq(self) -> int:
+        return self.engine.last_seq()
+
+
+class SqlStore(Store, Protocol):
+    """What the copying of a whole store needs beyond the verbs."""
+
+    def raw(self, write: bool = True) -> AbstractContextManager[RawSql[Engine]]:
+        """The same as `unit`, below the verbs."""
+
+    def is_used_elsewhere(self) -> bool:
+        """Whether another process or program has the store open now."""

@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
-from penstock import limits
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from penstock.errors import ShipmentEnded, ShipmentNotFound
-from penstock.model import Counted, Export, LedgerRow
-from penstock.stores.sql.engine import Row
-from penstock.stores.sql.ledger import LedgerVerbs
+from penstock.model import Counted, Export, ExportRef, LedgerRow
+from penstock.stores.sql.ledger import Ledger
 from penstock.stores.sql.session import Session
 from penstock.stores.turns import check_turn
 
+# As `model.Export` has them.
 _COLUMNS = "consumer, number, after_number, through_number, amount, claimed_at, settled_at"
-_ALL_COLUMNS = ("consumer", "number", "after_number", "through_number", "amount", "claimed_at", "first_number")
 
 
-def _export_of(row: Row) -> Export:
-    return Export(*row)
+@dataclass(frozen=True, slots=True)
+class ExportSql:
+    find: str = f"SELECT {_COLUMNS} FROM export WHERE consumer = ? AND number = ?"
+    latest: str = f"SELECT {_COLUMNS} FROM export WHERE consumer = ? ORDER BY number DESC LIMIT 1"
+    page: str = f"SELECT {_COLUMNS} FROM export WHERE number > ? ORDER BY consumer, number LIMIT ?"
+    page_of_consumer: str = f"""
+        SELECT {_COLUMNS} FROM export WHERE consumer = ? AND number > ? ORDER BY consumer, number LIMIT ?"""
+    count: str = """
+        SELECT count(*), min(number), max(number) FROM
+        (SELECT number FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?) AS found"""
+    add: str = """
+        INSERT INTO export (consumer, number, after_number, through_number, amount, claimed_at, first_number)
+        VALUES (?, ?, ?, ?, ?, ?, ?) {unless_there}"""
+    first_row: str = """
+        SELECT 1 FROM export AS e JOIN ledger AS l ON l.number = e.first_number
+        WHERE e.consumer = ? AND e.number = ?"""
+    settle: str = "UPDATE export SET settled_at = ? WHERE consumer = ? AND number = ? AND settled_at IS NULL"
+    # The last one of a consumer says which rows come next.
+    old: str = """
+        SELECT id FROM export AS e WHERE settled_at < ?
+        AND EXISTS (SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number) LIMIT ?"""
+    forget: str = "DELETE FROM export WHERE {among:id}"
 
 
-class ExportVerbs(LedgerVerbs):
-    def claim_export(
-        self, consumer: str, number: int, limit: int, now: int, counted: Counted | None = None
-    ) -> Export | Counted | None:
-        engine = self.session.engine
-        export = self._find_export(consumer, number)
+class Exports:
+    __slots__ = ("_ledger", "_session", "_sql")
+
+    def __init__(self, session: Session, ledger: Ledger) -> None:
+        self._session = session
+        self._ledger = ledger
+        self._sql = session.engine.statements.of(ExportSql)
+
+    def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
+        engine = self._session.engine
+        export = self._find(ref)
         if export is None:
             end = engine.ledger_end()
-            last = self._last_export(consumer)
-            check_turn(consumer, number, last.number if last else 0, last is not None and last.settled_at is None)
+            last = self._latest(ref.consumer)
+            is_open = last is not None and last.settled_at is None
+            check_turn(ref.consumer, ref.number, last.number if last else 0, is_open)
             after = last.through if last else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)
-            step = min(limit - counted.rows, limits.EXPORT_COUNT_ROWS)
-            [(rows, first, through)] = engine.rows(
-                """SELECT count(*), min(number), max(number) FROM
-                   (SELECT number FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?) AS found""",
-                (counted.through, end, step),
-            )
+            step = min(limit - counted.rows, self._session.limits.export_count_rows)
+            [(rows, first, through)] = engine.rows(self._sql.count, (counted.through, end, step))
             if rows:
                 counted = Counted(after, counted.first or first, through, counted.rows + rows)
             if rows == step and counted.rows < limit:
@@ -44,72 +67,52 @@ class ExportVerbs(LedgerVerbs):
             if not counted.rows:
                 return None
             # Another server may have been quicker, and its rows are then the ones.
-            engine.add(
-                "export",
-                _ALL_COLUMNS,
-                (consumer, number, after, counted.through, counted.rows, now, counted.first),
-            )
-            export = self._demand_export(consumer, number)
+            whose = ref.consumer, ref.number
+            engine.add(self._sql.add, (*whose, after, counted.through, counted.rows, now, counted.first))
+            export = self._demand(ref)
         if export.settled_at is not None:
-            raise ShipmentEnded(consumer, number, "settled")
+            raise ShipmentEnded(ref.consumer, ref.number, "settled")
         return export
 
-    def list_exports(self, consumer: str | None, after: int, limit: int) -> list[Export]:
-        whose, params = ("", ()) if consumer is None else ("consumer = ? AND ", (consumer,))
-        rows = self.session.engine.rows(
-            f"SELECT {_COLUMNS} FROM export WHERE {whose} number > ? ORDER BY consumer, number LIMIT ?",
-            (*params, after, limit),
-        )
-        return [_export_of(row) for row in rows]
+    def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
+        engine = self._session.engine
+        if consumer is None:
+            rows = engine.rows(self._sql.page, (after, limit))
+        else:
+            rows = engine.rows(self._sql.page_of_consumer, (consumer, after, limit))
+        return [Export(*row) for row in rows]
 
-    def read_export(self, consumer: str, number: int, after: int, limit: int) -> list[LedgerRow]:
-        export = self._demand_export(consumer, number)
+    def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
+        export = self._demand(ref)
         if export.settled_at is not None:
-            raise ShipmentEnded(consumer, number, "settled")
-        engine = self.session.engine
+            raise ShipmentEnded(ref.consumer, ref.number, "settled")
         # The sweep takes the oldest rows first.
-        if not engine.rows(
-            """SELECT 1 FROM export AS e JOIN ledger AS l ON l.number = e.first_number
-               WHERE e.consumer = ? AND e.number = ?""",
-            (consumer, number),
-        ):
-            raise ShipmentEnded(consumer, number, "purged")
-        return self.ledger_rows(max(after, export.after), export.through, limit)
+        if not self._session.engine.rows(self._sql.first_row, (ref.consumer, ref.number)):
+            raise ShipmentEnded(ref.consumer, ref.number, "purged")
+        return self._ledger.between(max(after, export.after), export.through, limit)
 
-    def settle_export(self, consumer: str, number: int, now: int) -> Export:
-        self.session.engine.run(
-            "UPDATE export SET settled_at = ? WHERE consumer = ? AND number = ? AND settled_at IS NULL",
-            (now, consumer, number),
-        )
-        return self._demand_export(consumer, number)
+    def settle(self, ref: ExportRef, now: int) -> Export:
+        self._session.engine.run(self._sql.settle, (now, ref.consumer, ref.number))
+        return self._demand(ref)
 
-    def _find_export(self, consumer: str, number: int) -> Export | None:
-        rows = self.session.engine.rows(
-            f"SELECT {_COLUMNS} FROM export WHERE consumer = ? AND number = ?", (consumer, number)
-        )
-        return _export_of(rows[0]) if rows else None
+    def _find(self, ref: ExportRef) -> Export | None:
+        rows = self._session.engine.rows(self._sql.find, (ref.consumer, ref.number))
+        return Export(*rows[0]) if rows else None
 
-    def _demand_export(self, consumer: str, number: int) -> Export:
-        export = self._find_export(consumer, number)
+    def _demand(self, ref: ExportRef) -> Export:
+        export = self._find(ref)
         if export is None:
-            raise ShipmentNotFound(consumer, number)
+            raise ShipmentNotFound(ref.consumer, ref.number)
         return export
 
-    def _last_export(self, consumer: str) -> Export | None:
-        rows = self.session.engine.rows(
-            f"SELECT {_COLUMNS} FROM export WHERE consumer = ? ORDER BY number DESC LIMIT 1", (consumer,)
-        )
-        return _export_of(rows[0]) if rows else None
+    def _latest(self, consumer: str) -> Export | None:
+        rows = self._session.engine.rows(self._sql.latest, (consumer,))
+        return Export(*rows[0]) if rows else None
 
-
-def sweep_exports(session: Session, now: int, limit: int) -> int:
-    """The last one of a consumer says which rows come next."""
-    engine = session.engine
-    old = engine.rows(
-        """SELECT id FROM export AS e WHERE settled_at < ?
-           AND EXISTS (SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number) LIMIT ?""",
-        (now - limits.SHIPMENT_REMEMBERED_MS, max(0, limit)),
-    )
-    if old:
-        engine.run(f"DELETE FROM export WHERE {engine.among('id')}", (engine.listed(number for (number,) in old),))
-    return len(old)
+    def sweep(self, now: int, limit: int) -> int:
+        engine = self._session.engine
+        settled_before = now - self._session.limits.shipment_remembered_ms
+        old = engine.rows(self._sql.old, (settled_before, max(0, limit)))
+        if old:
+            engine.run(self._sql.forget, (engine.listed(number for (number,) in old),))
+        return len(old)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import msgspec
 
-from penstock import limits
 from penstock.errors import KeyExists, KeyNotFound, TooLarge
 from penstock.model import Key
 from penstock.stores.sql.session import Session
@@ -12,30 +14,38 @@ from penstock.stores.sql.session import Session
 _read_rules = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-class KeyVerbs:
-    session: Session
+@dataclass(frozen=True, slots=True)
+class KeySql:
+    find: str = "SELECT 1 FROM api_key WHERE name = ?"
+    count: str = "SELECT count(*) FROM api_key"
+    add: str = "INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (?, ?, ?, ?, ?)"
+    revoke: str = "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?) WHERE name = ?"
+    all: str = "SELECT name, digest, rules, created_at, revoked_at FROM api_key ORDER BY number"
 
-    def create_key(self, key: Key) -> None:
-        if self.session.engine.rows("SELECT 1 FROM api_key WHERE name = ?", (key.name,)):
+
+class Keys:
+    __slots__ = ("_session", "_sql")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._sql = session.engine.statements.of(KeySql)
+
+    def create(self, key: Key) -> None:
+        session = self._session
+        if session.engine.rows(self._sql.find, (key.name,)):
             raise KeyExists(key.name)
-        if self.session.scalar("SELECT count(*) FROM api_key") >= limits.KEYS:
-            raise TooLarge(f"a store holds at most {limits.KEYS} API keys, revoked ones included")
-        self.session.engine.run(
-            "INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (?, ?, ?, ?, ?)",
-            (key.name, key.digest, msgspec.json.encode(key.rules).decode(), key.created_at, key.revoked_at),
-        )
+        most = session.limits.keys
+        if session.scalar(self._sql.count) >= most:
+            raise TooLarge(f"a store holds at most {most} API keys, revoked ones included")
+        rules = msgspec.json.encode(key.rules).decode()
+        session.engine.run(self._sql.add, (key.name, key.digest, rules, key.created_at, key.revoked_at))
 
-    def revoke_key(self, name: str, now: int) -> None:
-        if not self.session.engine.run(
-            "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?) WHERE name = ?", (now, name)
-        ):
+    def revoke(self, name: str, now: int) -> None:
+        if not self._session.engine.run(self._sql.revoke, (now, name)):
             raise KeyNotFound(name)
 
-    def list_keys(self) -> list[Key]:
-        rows = self.session.engine.rows(
-            "SELECT name, digest, rules, created_at, revoked_at FROM api_key ORDER BY number"
-        )
+    def list(self) -> Sequence[Key]:
         return [
             Key(name, digest, _read_rules(rules), created_at, revoked_at)
-            for name, digest, rules, created_at, revoked_at in rows
+            for name, digest, rules, created_at, revoked_at in self._session.engine.rows(self._sql.all)
         ]

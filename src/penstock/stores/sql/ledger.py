@@ -4,124 +4,175 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
-from penstock import ids, limits
-from penstock.model import LedgerFilter, LedgerRow, Outcome
+from penstock import ids
+from penstock.model import LedgerFilter, LedgerRow, Outcome, Tally
+from penstock.stores.sql.counts import Counts
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import Session
+from penstock.stores.sql.statements import repeated
 
-_COLUMNS = """l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
-              l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body"""
-_MEASURED = "SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM"
 # Queues that have had one name, looked at by one statement.
 _TOGETHER = 20
+_MEASURED = "SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END"
+# What finished at any time at all did so in between.
+_FIRST, _LAST = 0, 2**62
 
 
-class LedgerVerbs:
-    session: Session
+@dataclass(frozen=True, slots=True)
+class LedgerSql:
+    # The numbers of rows, and the lengths of their bodies.
+    measure: str = f"{_MEASURED} FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?"
+    measure_by_time: str = f"""
+        {_MEASURED} FROM ledger WHERE number > ? AND number <= ? AND finished_at >= ? AND finished_at < ?
+        ORDER BY number LIMIT ?"""
+    measure_queues: tuple[str, ...] = repeated(
+        f"""
+        SELECT * FROM (
+            {_MEASURED} FROM {{ledger_of_queue}}
+            WHERE queue = ? AND number > ? AND number <= ? AND finished_at >= ? AND finished_at < ?
+            ORDER BY number LIMIT ?) AS part""",
+        _TOGETHER,
+    )
+    measure_message: str = f"""
+        {_MEASURED} FROM ledger WHERE seq = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"""
+    read: str = """
+        SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
+               l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body
+        FROM ledger AS l JOIN queue AS q ON q.number = l.queue
+        WHERE {among:l.number} ORDER BY l.number"""
+    queues_of_name: str = "SELECT number FROM queue WHERE name = ?"
+    last: str = "SELECT coalesce(max(number), 0) FROM ledger"
+    after: str = "SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1"
+    oldest: str = "SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?"
+    delete: str = "DELETE FROM ledger WHERE {among:number}"
 
-    def read_ledger(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
-        end = self.session.engine.ledger_end()
+
+class Ledger:
+    __slots__ = ("_counts", "_session", "_sql")
+
+    def __init__(self, session: Session, counts: Counts) -> None:
+        self._session = session
+        self._counts = counts
+        self._sql = session.engine.statements.of(LedgerSql)
+
+    def tally(self, queue: str) -> Tally:
+        return self._counts.tally(queue)
+
+    def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> list[LedgerRow]:
+        end = self._session.engine.ledger_end()
         if wanted is None:
-            return self.ledger_rows(after, end, limit)
+            return self.between(after, end, limit)
+        disorder_ms = self._session.limits.ledger_disorder_ms
         if wanted.since is not None:
-            after = max(after, self._last_before(wanted.since - limits.LEDGER_DISORDER_MS))
+            after = max(after, self._last_before(wanted.since - disorder_ms))
         if wanted.before is not None:
-            end = min(end, self._last_before(wanted.before + limits.LEDGER_DISORDER_MS))
+            end = min(end, self._last_before(wanted.before + disorder_ms))
         if wanted.id is not None:
-            return self._of_message(after, end, limit, wanted)
-        where, params = "number > ? AND number <= ?", [after, end]
-        if wanted.since is not None:
-            where, params = f"{where} AND finished_at >= ?", [*params, wanted.since]
-        if wanted.before is not None:
-            where, params = f"{where} AND finished_at < ?", [*params, wanted.before]
-        if wanted.queue is None:
-            return self._read(self._measure([f"ledger WHERE {where}"], params, limit))
-        return self._read(self._of_queue(wanted.queue, where, params, limit))
+            return self._of_message(after, end, limit, wanted, wanted.id)
+        since = _FIRST if wanted.since is None else wanted.since
+        before = _LAST if wanted.before is None else wanted.before
+        which = (after, end, since, before, limit)
+        if wanted.queue is not None:
+            return self._read(self._of_queue(wanted.queue, which))
+        return self._read(self._session.engine.rows(self._sql.measure_by_time, which))
 
-    def ledger_rows(self, after: int, through: int, limit: int) -> list[LedgerRow]:
+    def between(self, after: int, through: int, limit: int) -> list[LedgerRow]:
         """Those after a number and through another, until their bodies come to what one answer may hold."""
-        return self._read(self._measure(["ledger WHERE number > ? AND number <= ?"], [after, through], limit))
+        return self._read(self._session.engine.rows(self._sql.measure, (after, through, limit)))
 
-    def _of_queue(self, name: str, where: str, params: Sequence[int], limit: int) -> list[Row]:
+    def _of_queue(self, name: str, which: tuple[int, ...]) -> list[Row]:
         """A name may have belonged to several queues, one after the other, and their rows stand in one order."""
-        engine = self.session.engine
-        numbers = [number for (number,) in engine.rows("SELECT number FROM queue WHERE name = ?", (name,))]
+        engine = self._session.engine
+        *_, limit = which
+        numbers = [number for (number,) in engine.rows(self._sql.queues_of_name, (name,))]
         measured: list[Row] = []
         for start in range(0, len(numbers), _TOGETHER):
             some = numbers[start : start + _TOGETHER]
-            parts = [f"{engine.ledger_of_queue} WHERE queue = ? AND {where}"] * len(some)
-            measured += self._measure(parts, [value for number in some for value in (number, *params)], limit)
+            params = [value for number in some for value in (number, *which)]
+            measured += engine.rows(self._sql.measure_queues[len(some) - 1], params)
         return sorted(measured)[:limit]
 
-    def _of_message(self, after: int, end: int, limit: int, wanted: LedgerFilter) -> list[LedgerRow]:
+    def _of_message(self, after: int, end: int, limit: int, wanted: LedgerFilter, message_id: str) -> list[LedgerRow]:
         """There are as many as it has left queues."""
-        seq = ids.seq_of(wanted.id or "")
-        found = (
-            []
-            if seq is None
-            else self._measure(["ledger WHERE seq = ? AND number > ? AND number <= ?"], [seq, after, end], limit)
-        )
-        since, before = wanted.since or 0, ids.SEQ_MAX if wanted.before is None else wanted.before
+        seq = ids.seq_of(message_id)
+        if seq is None:
+            return []
+        measured = self._session.engine.rows(self._sql.measure_message, (seq, after, end, limit))
+        since = _FIRST if wanted.since is None else wanted.since
+        before = _LAST if wanted.before is None else wanted.before
         return [
             row
-            for row in self._read(found)
-            if row.id == (wanted.id or "").lower()
-            and wanted.queue in (None, row.queue)
-            and since <= row.finished_at < before
+            for row in self._read(measured)
+            if row.id == message_id.lower() and wanted.queue in (None, row.queue) and since <= row.finished_at < before
         ]
-
-    def _measure(self, parts: Sequence[str], params: Sequence[int], limit: int) -> list[Row]:
-        """The numbers of the first rows of each part, and the lengths of their bodies."""
-        each = len(params) // len(parts)
-        selects = [f"SELECT * FROM ({_MEASURED} {part} ORDER BY number LIMIT ?) AS part" for part in parts]
-        given: list[int] = []
-        for start in range(0, len(params), each):
-            given += (*params[start : start + each], limit)
-        return sorted(self.session.engine.rows(" UNION ALL ".join(selects), given))
 
     def _read(self, measured: Sequence[Row]) -> list[LedgerRow]:
         """These rows, by number, until their bodies come to what one answer may hold."""
         if not measured:
             return []
         sizes = list(accumulate(int(size) for _, size in measured))
-        fitting = measured[: bisect_left(sizes, limits.CLAIM_BYTES) + 1]
-        engine = self.session.engine
-        rows = engine.rows(
-            f"""SELECT {_COLUMNS} FROM ledger AS l JOIN queue AS q ON q.number = l.queue
-                WHERE {engine.among("l.number")} ORDER BY l.number""",
-            (engine.listed(number for number, _ in fitting),),
-        )
-        return [self._row_of(row) for row in rows]
-
-    def _row_of(self, row: Row) -> LedgerRow:
-        return LedgerRow(
-            number=row[0],
-            queue=row[1],
-            id=ids.make_id(self.session.origin, row[3], row[2]),
-            sent_at=row[3],
-            first_claimed_at=row[4],
-            last_claimed_at=row[5],
-            finished_at=row[6],
-            receives=row[7],
-            outcome=Outcome(row[8]),
-            size=row[9],
-            body_hash=row[10],
-            content_type=row[11],
-            body=row[12],
-        )
+        fitting = measured[: bisect_left(sizes, self._session.limits.claim_bytes) + 1]
+        engine, origin = self._session.engine, self._session.origin
+        return [
+            LedgerRow(
+                number,
+                queue,
+                ids.make_id(origin, sent_at, seq),
+                sent_at,
+                first_claimed_at,
+                last_claimed_at,
+                finished_at,
+                receives,
+                Outcome(outcome),
+                size,
+                body_hash,
+                content_type,
+                body,
+            )
+            for (
+                number,
+                queue,
+                seq,
+                sent_at,
+                first_claimed_at,
+                last_claimed_at,
+                finished_at,
+                receives,
+                outcome,
+                size,
+                body_hash,
+                content_type,
+                body,
+            ) in engine.rows(self._sql.read, (engine.listed(number for number, _ in fitting),))
+        ]
 
     def _last_before(self, instant: int) -> int:
         """The number after which rows have finished at that instant or later: found by halves, as in a dictionary."""
-        low, high = 0, int(self.session.scalar("SELECT coalesce(max(number), 0) FROM ledger"))
+        low, high = 0, int(self._session.scalar(self._sql.last))
         while low < high:
             middle = (low + high) // 2
-            rows = self.session.engine.rows(
-                "SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1", (middle,)
-            )
-            if not rows or rows[0][1] >= instant:
+            rows = self._session.engine.rows(self._sql.after, (middle,))
+            if not rows:
+                high = middle
+                continue
+            [(number, finished_at)] = rows
+            if finished_at >= instant:
                 high = middle
             else:
-                low = rows[0][0]
+                low = number
         return low
+
+    def sweep(self, before: int, limit: int) -> int:
+        """Delete rows that finished before an instant, the oldest first."""
+        engine = self._session.engine
+        if limit <= 0 or not self._finished_before(engine.rows(self._sql.oldest, (1,)), before):
+            return 0
+        old = self._finished_before(engine.rows(self._sql.oldest, (limit,)), before)
+        return engine.run(self._sql.delete, (engine.listed(old),))
+
+    @staticmethod
+    def _finished_before(rows: list[Row], before: int) -> list[int]:
+        return [number for number, finished_at in rows if finished_at < before]

@@ -1,31 +1,76 @@
-"""Moves, remembered from step to step."""
+"""How messages go from one queue to another: by a move, remembered from step to step, and as dead letters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
+from penstock.model import WHOLE, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
 from penstock.stores import moving
 from penstock.stores.moving import Candidate
-from penstock.stores.sql.arrivals import ArrivalVerbs
 from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import IS_CLAIMED, IS_DELAYED, MESSAGE_COLUMNS
+from penstock.stores.sql.session import Session, body_in, seq_in
+from penstock.stores.sql.statements import Bounded
+from penstock.stores.sql.twins import Twins
 
-_FIXED = "id, source, target, through, started_at, claimed, terms"
-_CHANGING = "moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at"
-_COLUMNS = f"{_FIXED}, {_CHANGING}"
-_CHANGES = ", ".join(f"{column} = ?" for column in _CHANGING.split(", "))
-_CANDIDATE = f"seq, ready_at, CASE WHEN {IS_CLAIMED} THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from"
+_COLUMNS = """id, source, target, through, started_at, claimed, terms,
+        moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at"""
+_CANDIDATE = "seq, ready_at, CASE WHEN {is_claimed} THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from"
+# `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
+_ARRIVE = """
+        UPDATE message SET ready_at = CASE WHEN ready_at > ? AND {is_delayed} THEN ready_at ELSE 0 END,
+                           queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL,"""
 # An empty name: no queue has it.
 _HOME = ""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(MoveTerms).decode
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSql:
+    # Ready ones by themselves: what was sent after the start may be a million, and is never looked at.
+    ready: str = """
+        SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} <= ? ORDER BY {age} LIMIT ? {lock}"""
+    waiting: str = """
+        SELECT seq FROM {walk}
+        WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR {is_delayed})
+        ORDER BY ready_at, {age} LIMIT ? {lock}"""
+    # What has come home has come from nowhere.
+    arrive: str = f"{_ARRIVE} came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE {{among:seq}}"
+    arrive_as_dead_letter: str = f"{_ARRIVE} came_from = ? WHERE {{among:seq}}"
+    add: str = f"INSERT INTO move ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    change: str = """
+        UPDATE move SET moved = ?, status = ?, error = ?, finished_at = ?, examined = ?, matched = ?, homeless = ?,
+                        place_ready_at = ?, place_seq = ?, next_at = ?
+        WHERE id = ?"""
+    find: str = f"SELECT {_COLUMNS} FROM move WHERE id = ?"
+    find_locked: str = f"SELECT {_COLUMNS} FROM move WHERE id = ? {{lock}}"
+    latest: str = f"SELECT {_COLUMNS} FROM move ORDER BY started_at DESC, id DESC LIMIT ?"
+    under_way: str = f"SELECT {_COLUMNS} FROM move WHERE finished_at IS NULL"
+    unfinished: str = "SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id"
+    forget: str = "DELETE FROM move WHERE finished_at < ?"
+    # Not one condition on the pair: a database may then read the queue from its beginning for every page.
+    look_at_ready: str = f"""
+        SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = 0 AND {{age}} > ? AND {{age}} <= ?
+        ORDER BY ready_at, {{age}} LIMIT ?"""
+    look_here: str = f"""
+        SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = ? AND {{age}} > ?
+        ORDER BY ready_at, {{age}} LIMIT ?"""
+    look_later: str = f"""
+        SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at > ? AND ready_at < ?
+        ORDER BY ready_at, {{age}} LIMIT ?"""
+    # The sum keeps a database from reading the queue instead of these messages.
+    bodies: str = Bounded("SELECT {message} FROM message WHERE {among:seq} AND queue + 0 = ? ORDER BY ready_at, seq")
+    still_there: str = """
+        SELECT seq FROM message
+        WHERE {among:seq} AND queue + 0 = ? AND ready_at < ? AND (ready_at <= ? OR {is_delayed})
+        ORDER BY seq {lock}"""
 
 
 def _move_of(row: Row) -> Move:
@@ -66,107 +111,125 @@ def _changing_of(move: Move) -> tuple[object, ...]:
     )
 
 
-class MoveVerbs(ArrivalVerbs):
-    def start_move(
+class Moves:
+    __slots__ = ("_session", "_sql", "_twins")
+
+    def __init__(self, session: Session, twins: Twins) -> None:
+        self._session = session
+        self._twins = twins
+        self._sql = session.engine.statements.of(MoveSql)
+
+    def carry_over(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
+        """Messages leave one queue for another, where they have never been received."""
+        if not seqs:
+            return
+        session = self._session
+        if here.number != there.number:  # a queue may be its own dead-letter queue
+            if there.settings.dedup is not Dedup.OFF:
+                session.lock_queue(there.number)
+            seqs = self._twins.leave_out(here, there, seqs, outcome, now)
+        session.record(seqs, outcome, now)
+        session.look_everywhere()
+        arrive, name = self._sql.arrive, there.name
+        if outcome is Outcome.DEAD_LETTERED and here.number != there.number:
+            arrive, name = self._sql.arrive_as_dead_letter, here.name
+        session.engine.run(arrive, (now, there.number, name, session.engine.listed(seqs)))
+        if there.settings.dedup is Dedup.CLAIM:
+            self._twins.spare(seqs)
+        session.departed(here.number, len(seqs))
+        session.arrived(there.number, len(seqs))
+        session.stirred.add(there.name)
+
+    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+        session = self._session
+        here, there = session.queue(source), session.queue(target)
+        if here.number == there.number:
+            return 0  # else a caller who moves until nothing is left would never end
+        engine = session.engine
+        rows = engine.rows(self._sql.ready, (here.number, through, limit))
+        if len(rows) < limit:
+            # A claim that ends before an instant past all others keeps nothing back.
+            held_from = limits.SHIPPED if claimed else now
+            room = limit - len(rows)
+            rows += engine.rows(self._sql.waiting, (here.number, limits.SHIPPED, through, held_from, room))
+        seqs = [seq for (seq,) in rows]
+        self.carry_over(here, there, seqs, Outcome.MOVED, now)
+        return len(seqs)
+
+    # Remembered from step to step
+
+    def start(
         self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
     ) -> Move:
-        engine = self.session.engine
-        self.session.change_queues()  # two servers must not start two moves at once
+        engine = self._session.engine
+        self._session.change_queues()  # two servers must not start two moves at once
         if not terms.dry_run:
-            unfinished = engine.rows(f"SELECT {_COLUMNS} FROM move WHERE finished_at IS NULL")
-            policy.refuse_conflict(source, target, map(_move_of, unfinished))
+            policy.refuse_conflict(source, target, map(_move_of, engine.rows(self._sql.under_way)))
         move = Move(move_id, source, target, engine.last_seq(), now, claimed=claimed, terms=terms)
         written = None if terms == WHOLE else _encode(terms).decode()
         row = (move.id, source, _HOME if target is None else target, move.through, now, int(claimed), written)
-        values = (*row, *_changing_of(move))
-        engine.run(f"INSERT INTO move ({_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)
+        engine.run(self._sql.add, (*row, *_changing_of(move)))
         return move
 
-    def step_move(self, move_id: str, now: int, limit: int) -> Move:
+    def step(self, move_id: str, now: int, limit: int) -> Move:
         move = self._locked(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
-        return self._put(move, moving.step(self, move, now, limit, self.session.limits))
+        return self._put(move, moving.step(self, move, now, limit, self._session.limits))
 
-    def cancel_move(self, move_id: str, now: int) -> Move:
+    def cancel(self, move_id: str, now: int) -> Move:
         move = self._locked(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         return self._put(move, replace(move, status=MoveStatus.CANCELLED, finished_at=now))
 
     def _locked(self, move_id: str) -> Move:
-        move = self._find_move(move_id, self.session.engine.lock)
-        if move is None:
+        rows = self._session.engine.rows(self._sql.find_locked, (move_id,))
+        if not rows:
             raise MoveNotFound(move_id)
-        return move
+        return _move_of(rows[0])
 
     def _put(self, former: Move, move: Move) -> Move:
         if move != former:
-            self.session.engine.run(f"UPDATE move SET {_CHANGES} WHERE id = ?", (*_changing_of(move), move.id))
+            self._session.engine.run(self._sql.change, (*_changing_of(move), move.id))
         return move
 
-    def find_move(self, move_id: str) -> Move | None:
-        return self._find_move(move_id)
-
-    def _find_move(self, move_id: str, lock: str = "") -> Move | None:
-        rows = self.session.engine.rows(f"SELECT {_COLUMNS} FROM move WHERE id = ? {lock}", (move_id,))
+    def find(self, move_id: str) -> Move | None:
+        rows = self._session.engine.rows(self._sql.find, (move_id,))
         return _move_of(rows[0]) if rows else None
 
-    def list_moves(self, limit: int) -> list[Move]:
-        rows = self.session.engine.rows(
-            f"SELECT {_COLUMNS} FROM move ORDER BY started_at DESC, id DESC LIMIT ?", (limit,)
-        )
-        return [_move_of(row) for row in rows]
+    def list(self, limit: int) -> Sequence[Move]:
+        return [_move_of(row) for row in self._session.engine.rows(self._sql.latest, (limit,))]
 
-    def unfinished_moves(self) -> list[str]:
-        rows = self.session.engine.rows("SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id")
-        return [move_id for (move_id,) in rows]
+    def unfinished(self) -> Sequence[str]:
+        return [move_id for (move_id,) in self._session.engine.rows(self._sql.unfinished)]
 
-    # What a step needs
+    def sweep(self, now: int) -> int:
+        return self._session.engine.run(self._sql.forget, (now - self._session.limits.move_kept_ms,))
+
+    # What a step needs: see `moving.Movable`
 
     def find_queue(self, name: str) -> Queue | None:
-        return self.session.find_queue(name)
+        return self._session.find_queue(name)
 
-    def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> list[Candidate]:
-        age = self.session.engine.age
-        number = queue.number
+    def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> Sequence[Candidate]:
+        engine, sql, number = self._session.engine, self._sql, queue.number
         if not after.ready_at:
-            rows = self._candidates(f"ready_at = 0 AND {age} > ? AND {age} <= ?", (number, after.seq, through, limit))
+            rows = engine.rows(sql.look_at_ready, (number, after.seq, through, limit))
         else:
-            # Not one condition on the pair: a database may then read the queue from its beginning for every page.
-            rows = self._candidates(f"ready_at = ? AND {age} > ?", (number, after.ready_at, after.seq, limit))
+            rows = engine.rows(sql.look_here, (number, after.ready_at, after.seq, limit))
             if len(rows) < limit:
-                later = (number, after.ready_at, limits.SHIPPED, limit - len(rows))
-                rows += self._candidates("ready_at > ? AND ready_at < ?", later)
+                rows += engine.rows(sql.look_later, (number, after.ready_at, limits.SHIPPED, limit - len(rows)))
         return [Candidate(seq, at, bool(claimed) and at > now, *others) for seq, at, claimed, *others in rows]
 
-    def _candidates(self, where: str, params: Sequence[int]) -> list[Row]:
-        engine = self.session.engine
-        return engine.rows(
-            f"""SELECT {_CANDIDATE} FROM {engine.walk}
-                WHERE queue = ? AND {where} ORDER BY ready_at, {engine.age} LIMIT ?""",
-            params,
-        )
-
     def bodies(self, queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
-        engine = self.session.engine
-        # The sum keeps a database from reading the queue instead of these messages.
-        rows = engine.rows_within(
-            f"""SELECT {MESSAGE_COLUMNS} FROM message WHERE {engine.among("seq")} AND queue + 0 = ?
-                ORDER BY ready_at, seq""",
-            (engine.listed(seqs), queue.number),
-            budget,
-        )
-        return {row[0]: row[1] for row in rows}
+        engine = self._session.engine
+        rows = engine.rows_within(self._sql.bodies, (engine.listed(seqs), queue.number), budget)
+        return {seq_in(row): body_in(row) for row in rows}
 
     def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool) -> int:
-        engine = self.session.engine
+        engine = self._session.engine
         free_from = limits.SHIPPED if claimed else now
-        rows = engine.rows(
-            f"""SELECT seq FROM message
-                WHERE {engine.among("seq")} AND queue + 0 = ? AND ready_at < ? AND (ready_at <= ? OR {IS_DELAYED})
-                ORDER BY seq {engine.lock}""",
-            (engine.listed(seqs), here.number, limits.SHIPPED, free_from),
-        )
+        rows = engine.rows(self._sql.still_there, (engine.listed(seqs), here.number, limits.SHIPPED, free_from))
         self.carry_over(here, there, [seq for (seq,) in rows], Outcome.MOVED, now)
         return len(rows)

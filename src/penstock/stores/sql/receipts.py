@@ -1,112 +1,124 @@
-"""What the holder of a receipt may do: ack, renew, release."""
+"""What the holder of a receipt may do: ack, renew, release, locate."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from penstock import ids, limits, policy
 from penstock.model import Outcome, Receipt
-from penstock.stores.sql.session import IS_CLAIMED, PUT_OFF, Session
+from penstock.stores.sql.session import Session, seq_in
 
-# The sequence number, queue, queue's name and latest claim of a message that a receipt stands for.
+# The sequence number, queue, queue's name and latest claim of a message that a receipt stands for. A plain tuple: an
+# ack of a thousand messages makes a thousand of them.
 Match = tuple[int, int, str, int]
 
+_MATCH = "SELECT seq, queue, sent_at, abs(claim) FROM message WHERE {among:seq} AND ready_at <> ? ORDER BY seq"
+_RENEW = """
+        UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
+        WHERE {among:seq}"""
+_CAN_BE_RELEASED = "{among:seq} AND receives > 0 AND (claim >= 0 OR ready_at <= ?)"
 
-class ReceiptVerbs:
-    session: Session
+
+@dataclass(frozen=True, slots=True)
+class ReceiptSql:
+    match: str = _MATCH
+    match_locked: str = f"{_MATCH} {{lock}}"
+    renew: str = f"{_RENEW} AND ready_at < ?"
+    renew_or_shorten: str = _RENEW
+    receives: str = "SELECT seq, receives FROM message WHERE {among:seq}"
+    release: str = f"UPDATE message SET ready_at = ?, claim = abs(claim) WHERE {_CAN_BE_RELEASED}"
+    release_with_delay: str = f"UPDATE message SET ready_at = ?, claim = {{put_off}} WHERE {_CAN_BE_RELEASED}"
+
+
+class Receipts:
+    __slots__ = ("_session", "_sql")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._sql = session.engine.statements.of(ReceiptSql)
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
-        matched = self._match(receipts, change=not self.session.engine.deletes_into)
+        session = self._session
+        matched = self._match(receipts, lock=session.engine.finish_claimed is None)
         by_queue: dict[int, dict[int, int]] = {}
         for match in matched:
             if match is not None:
-                by_queue.setdefault(match[1], {})[match[0]] = match[3]
+                seq, queue, _, claim = match
+                by_queue.setdefault(queue, {})[seq] = claim
         finished: set[int] = set()
         for queue, claims in by_queue.items():
-            finished |= self.session.finish_claimed(queue, claims, Outcome.PROCESSED, now)
+            finished |= session.finish_claimed(queue, claims, Outcome.PROCESSED, now)
         results = []
         for match in matched:
-            results.append(match is not None and match[0] in finished)
-            if match is not None:
-                finished.discard(match[0])  # once, however often it is named
+            if match is None:
+                results.append(False)
+            else:
+                seq, _, _, _ = match
+                results.append(seq in finished)
+                finished.discard(seq)  # once, however often it is named
         return results
 
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
-        matched = self._match(receipts, change=True)
-        engine = self.session.engine
-        later = "" if shorten else f" AND ready_at < {int(until)}"
-        engine.run(
-            f"""UPDATE message SET ready_at = ?, claim = abs(claim),
-                                   receives = CASE receives WHEN 0 THEN 1 ELSE receives END
-                WHERE {engine.among("seq")} {later}""",
-            (until, engine.listed(match[0] for match in matched if match)),
-        )
-        if shorten or until <= now:
-            self.session.look_everywhere()
+        session, engine = self._session, self._session.engine
+        matched = self._match(receipts, lock=True)
+        found = [match for match in matched if match is not None]
+        seqs = engine.listed(seq for seq, _, _, _ in found)
         if shorten:
-            self.session.stirred.update(match[2] for match in matched if match)
+            engine.run(self._sql.renew_or_shorten, (until, seqs))
+            session.stirred.update(name for _, _, name, _ in found)
+        else:
+            engine.run(self._sql.renew, (until, seqs, until))
+        if shorten or until <= now:
+            session.look_everywhere()
         return [match is not None for match in matched]
 
     def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
-        matched = self._match(receipts, change=True)
-        self.session.look_everywhere()
-        for delay, seqs in self._delays(matched, delay_ms).items():
-            self._release(seqs, now, delay)
-        self.session.stirred.update(match[2] for match in matched if match)
+        session, engine = self._session, self._session.engine
+        matched = self._match(receipts, lock=True)
+        found = [match for match in matched if match is not None]
+        session.look_everywhere()
+        delays = {delay_ms: [seq for seq, _, _, _ in found]} if delay_ms is not None else self._backoffs(found)
+        for delay, seqs in delays.items():
+            if delay > 0:
+                engine.run(self._sql.release_with_delay, (now + delay, engine.listed(seqs), now))
+            else:
+                engine.run(self._sql.release, (0, engine.listed(seqs), now))
+        session.stirred.update(name for _, _, name, _ in found)
         return [match is not None for match in matched]
 
-    def _delays(self, matched: Sequence[Match | None], delay_ms: int | None) -> dict[int, list[int]]:
-        """The messages to release, by how long each is delayed."""
-        found = [match for match in matched if match]
-        if delay_ms is not None:
-            return {delay_ms: [match[0] for match in found]}
-        delays: dict[int, list[int]] = {}
-        settings = {name: self.session.queue(name).settings for name in {match[2] for match in found}}
-        backing_off = [match[0] for match in found if settings[match[2]].backoff is not None]
-        engine = self.session.engine
+    def _backoffs(self, found: Sequence[Match]) -> dict[int, list[int]]:
+        """The messages to release, by how long the backoff of its queue delays each."""
+        session, engine = self._session, self._session.engine
+        settings = {name: session.queue(name).settings for name in {name for _, _, name, _ in found}}
+        backing_off = [seq for seq, _, name, _ in found if settings[name].backoff is not None]
         receives: dict[int, int] = {}
         if backing_off:
-            sql = f"SELECT seq, receives FROM message WHERE {engine.among('seq')}"
-            receives = dict(engine.rows(sql, (engine.listed(backing_off),)))
+            receives = dict(engine.rows(self._sql.receives, (engine.listed(backing_off),)))
+        delays: dict[int, list[int]] = {}
         for seq, _, name, _ in found:
             delay = policy.backoff_ms(settings[name], receives.get(seq, 0))
             delays.setdefault(delay, []).append(seq)
         return delays
 
-    def _release(self, seqs: Sequence[int], now: int, delay_ms: int) -> None:
-        engine = self.session.engine
-        claim, ready_at = (PUT_OFF, now + delay_ms) if delay_ms > 0 else ("abs(claim)", 0)
-        engine.run(
-            f"""UPDATE message SET ready_at = ?, claim = {claim}
-                WHERE {engine.among("seq")} AND receives > 0 AND (claim >= 0 OR ready_at <= ?)""",
-            (ready_at, engine.listed(seqs), now),
-        )
-
-    def release_all(self, queue: str, now: int, limit: int) -> int:
-        number = self.session.queue(queue).number
-        engine = self.session.engine
-        rows = engine.rows(
-            f"""SELECT seq FROM {engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at < ? AND {IS_CLAIMED}
-                ORDER BY ready_at, {engine.age} LIMIT ? {engine.lock}""",
-            (number, now, limits.SHIPPED, limit),
-        )
-        self.session.make_ready([seq for (seq,) in rows])
-        self.session.stirred.add(queue)
-        return len(rows)
-
     def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
-        return [match and match[2] for match in self._match(receipts)]
+        located: list[str | None] = []
+        for match in self._match(receipts, lock=False):
+            name = None
+            if match is not None:
+                _, _, name, _ = match
+            located.append(name)
+        return located
 
-    def _match(self, receipts: Sequence[Receipt], change: bool = False) -> list[Match | None]:
+    def _match(self, receipts: Sequence[Receipt], lock: bool) -> list[Match | None]:
+        session, engine = self._session, self._session.engine
         seqs = [ids.seq_of(receipt.id) for receipt in receipts]
-        engine = self.session.engine
         rows = engine.rows(
-            f"""SELECT seq, queue, sent_at, abs(claim) FROM message
-                WHERE {engine.among("seq")} AND ready_at <> ? ORDER BY seq {engine.lock if change else ""}""",
+            self._sql.match_locked if lock else self._sql.match,
             (engine.listed(seq for seq in seqs if seq is not None), limits.SHIPPED),
         )
-        found = {row[0]: row for row in rows}
-        origin, make_id = self.session.origin, ids.make_id
+        found = dict(zip(map(seq_in, rows), rows, strict=True))
+        origin, make_id = session.origin, ids.make_id
         matched: list[Match | None] = []
         for receipt, number in zip(receipts, seqs, strict=True):
             row = found.get(number)
@@ -114,7 +126,7 @@ class ReceiptVerbs:
                 matched.append(None)
                 continue
             seq, queue, sent_at, claim = row
-            name = self.session.queue_name(queue)
+            name = session.queue_name(queue)
             fits = (
                 name is not None
                 and make_id(origin, sent_at, seq) in (receipt.id, receipt.id.lower())

@@ -13,6 +13,7 @@ from itertools import chain
 import msgspec
 
 from penstock.stores.sql.engine import Engine
+from penstock.stores.sql.statements import ByRuns
 
 # The first and the last number.
 Run = tuple[int, int]
@@ -36,11 +37,14 @@ def merged(runs: Sequence[Run], more: Sequence[Run]) -> list[Run]:
 
 def _joined(runs: Iterator[Run] | Sequence[Run]) -> list[Run]:
     joined: list[Run] = []
+    begun, end = 0, -1
     for first, last in runs:
-        if joined and first == joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], last)
+        if joined and first == end + 1:
+            joined[-1] = (begun, last)
         else:
+            begun = first
             joined.append((first, last))
+        end = last
     return joined
 
 
@@ -83,15 +87,18 @@ def part(runs: Sequence[Run], start: int, limit: int) -> list[Run]:
 
 def numbers_of(runs: Sequence[Run]) -> Sequence[int]:
     if len(runs) == 1:
-        return range(runs[0][0], runs[0][1] + 1)
+        [(first, last)] = runs
+        return range(first, last + 1)
     return list(chain.from_iterable(range(first, last + 1) for first, last in runs))
 
 
-def conditions(engine: Engine, runs: Sequence[Run]) -> Iterator[tuple[Sequence[Run], str, tuple[object, ...]]]:
-    """What finds the messages with these numbers, in their order: conditions on `seq` with their parameters, and the
-    runs that each of them stands for."""
+def each_run(
+    engine: Engine, statement: ByRuns, runs: Sequence[Run]
+) -> Iterator[tuple[str, Sequence[Run], tuple[object, ...]]]:
+    """The texts of a statement that find the messages with these numbers, in their order; with each, the runs it is
+    for, and the parameters of its condition."""
     if len(runs) <= _FEW:
         for run in runs:
-            yield [run], "seq BETWEEN ? AND ?", run
+            yield statement.between, [run], run
     else:
-        yield runs, engine.among("seq"), (engine.listed(numbers_of(runs)),)
+        yield statement.among, runs, (engine.listed(numbers_of(runs)),)

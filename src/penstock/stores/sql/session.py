@@ -1,44 +1,52 @@
-"""What all verbs of a unit share: queue look-ups, sequence numbers, tallies, and how a message finishes."""
+"""What all verbs of a unit share: queue look-ups, tallies, and how messages become ready, wait, and finish."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from penstock import ids, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, Row
-from penstock.stores.sql.hints import Hints
 
-QUEUE_COLUMNS = """
-    q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
-    q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-    q.backoff_first_ms, q.backoff_most_ms"""
-
-# `claim` is negative once that claim was released with a delay. It is 0 for a message that was renewed before anybody
-# received it.
-MESSAGE_COLUMNS = """
-    seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at,
-    came_from"""
-# A claim of 0 has no negative: it counts as the first.
-PUT_OFF = "CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END"
-IS_DELAYED = "(receives = 0 OR claim < 0)"
-IS_CLAIMED = "receives > 0 AND claim >= 0"
-
-_INTO_LEDGER = f"""
-    INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
-                        receives, outcome, size, body_hash, content_type, body)
-    SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
-           m.receives, ?, length(m.body), m.body_hash, m.content_type,
-           CASE q.ledger WHEN {LedgerMode.BODIES:d} THEN m.body END"""
-_AS_THE_QUEUE_WANTS = f"JOIN queue AS q ON q.number = m.queue WHERE q.ledger <> {LedgerMode.OFF:d}"
+# What stands where in a row of `{message}`, and of `{measured}`.
+seq_in = itemgetter(0)
+body_in = itemgetter(1)
+sent_at_in = itemgetter(4)
+receives_in = itemgetter(6)
+deadline_in = itemgetter(8)
 
 encode_attributes = msgspec.json.Encoder().encode
 decode_attributes = msgspec.json.Decoder(dict[str, str]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSql:
+    find_queue: str = "SELECT {queue} FROM queue AS q WHERE q.name = ? AND q.deleted_at IS NULL"
+    queue_name: str = "SELECT name FROM queue WHERE number = ? AND deleted_at IS NULL"
+    lock_queue: str = "SELECT number FROM queue WHERE number = ? {lock}"
+    # Messages whose delay or claim has run out.
+    due: str = """
+        SELECT seq FROM {walk} WHERE queue = ? AND ready_at > ? AND ready_at <= ?
+        ORDER BY ready_at LIMIT ? {lock_free}"""
+    # The same in a queue with a backoff.
+    due_with_claims: str = """
+        SELECT seq, ready_at, receives, {is_claimed} FROM {walk} WHERE queue = ? AND ready_at > ? AND ready_at <= ?
+        ORDER BY ready_at LIMIT ? {lock_free}"""
+    back_off: str = "UPDATE message SET ready_at = ready_at + ?, claim = {put_off} WHERE {among:seq}"
+    lock_ready: str = "SELECT seq FROM message WHERE {among:seq} AND ready_at = 0 ORDER BY seq {lock}"
+    make_ready: str = "UPDATE message SET ready_at = 0 WHERE {among:seq}"
+    put_off: str = "UPDATE message SET ready_at = ?, claim = {put_off} WHERE {among:seq}"
+    record: str = "{into_ledger} FROM message AS m {as_the_queue_wants} AND {among:seq} ORDER BY m.seq"
+    delete: str = "DELETE FROM message WHERE {among:seq}"
 
 
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
@@ -77,7 +85,9 @@ def queue_of(row: Row) -> Queue:
 
 
 class Cache:
-    """What units may hand on to each other, as long as nobody else has changed the store in between."""
+    """What the units of a connection hand on to each other, as long as the store has not been changed elsewhere."""
+
+    __slots__ = ("names", "queues", "version")
 
     def __init__(self) -> None:
         self.version = -1
@@ -85,7 +95,7 @@ class Cache:
         # By number, of those that are not deleted.
         self.names: dict[int, str] = {}
 
-    def is_of(self, version: int) -> None:
+    def keep_only(self, version: int) -> None:
         """Say which version of the store a unit sees: what was true of another one is forgotten."""
         if version != self.version:
             self.version = version
@@ -96,27 +106,79 @@ class Cache:
         self.names.clear()
 
 
-class Session:
-    """One unit's state. The cache must hold nothing that is not true inside this transaction."""
+class Start(Struct, frozen=True):
+    """Nothing is ready up to the sequence number `after`, and nothing has come due up to the instant `due`."""
 
-    def __init__(
-        self, engine: Engine, origin: str, cache: Cache, hints: Hints | None = None, limits: Limits = Limits()
-    ) -> None:
+    after: int = 0
+    due: int = 0
+
+
+FROM_THE_BEGINNING = Start()
+_HINT_KEPT_S = 0.2
+
+
+class Hints:
+    """Where a claim need not look: past the dead rows at the head of a queue. Shared by all units of a process.
+
+    In a database that many use at once, a message that was claimed or acked leaves dead rows behind until they are
+    cleaned up, and all of them stand where the next claim begins to look. So a process remembers for a moment how far
+    it has come. What another process makes ready again behind that point, it finds a moment later; what it makes ready
+    itself, at once. Each queue is looked through from its beginning now and then.
+    """
+
+    def __init__(self) -> None:
+        self._starts: dict[int, tuple[float, Start]] = {}
+
+    def start(self, queue: int) -> Start:
+        until, start = self._starts.get(queue, (0.0, FROM_THE_BEGINNING))
+        return start if time.monotonic() < until else FROM_THE_BEGINNING
+
+    def keep(self, queue: int, begun: Start, start: Start) -> None:
+        """A look that has `begun` where an earlier one left off does not make the hint any younger."""
+        known = self._starts.get(queue)
+        if begun is FROM_THE_BEGINNING or known is None:
+            self._starts[queue] = (time.monotonic() + _HINT_KEPT_S, start)
+        else:
+            until, _ = known
+            self._starts[queue] = (until, start)
+
+    def forget(self) -> None:
+        """Messages have become ready again."""
+        if self._starts:
+            self._starts = {}
+
+
+class Session:
+    """The state of the unit that a connection is in. The cache must hold nothing that is not true inside its
+    transaction."""
+
+    __slots__ = ("_cache", "_sql", "_tallies", "engine", "hints", "limits", "origin", "sent_to", "stirred")
+
+    def __init__(self, engine: Engine, origin: str, cache: Cache, limits: Limits, hints: Hints | None = None) -> None:
         self.engine = engine
         self.origin = origin
-        self.hints = hints
         self.limits = limits
+        self.hints = hints
+        self._cache = cache
+        self._sql = engine.statements.of(SessionSql)
+        self.begin()
+
+    def begin(self) -> None:
+        """A new unit, which has done nothing yet."""
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
-        self._cache = cache
         self._tallies: dict[int, list[int]] = {}
+
+    def flush(self) -> None:
+        """Write what was gathered in memory: once a unit, however many messages it carried."""
+        self.engine.add_to_tallies(self._tallies, stirring=bool(self.stirred or self.sent_to))
+
+    # Queues
 
     def find_queue(self, name: str) -> Queue | None:
         found = self._cache.queues.get(name)
         if found is None:
-            rows = self.engine.rows(
-                f"SELECT {QUEUE_COLUMNS} FROM queue AS q WHERE q.name = ? AND q.deleted_at IS NULL", (name,)
-            )
+            rows = self.engine.rows(self._sql.find_queue, (name,))
             if not rows:
                 return None
             found = self._cache.queues[name] = queue_of(rows[0])
@@ -132,7 +194,7 @@ class Session:
         """None for a queue that was deleted."""
         names = self._cache.names
         if number not in names:
-            rows = self.engine.rows("SELECT name FROM queue WHERE number = ? AND deleted_at IS NULL", (number,))
+            rows = self.engine.rows(self._sql.queue_name, (number,))
             if not rows:
                 return None
             [(names[number],)] = rows
@@ -140,18 +202,19 @@ class Session:
 
     def change_queues(self) -> None:
         """Called before queues or their settings change: one unit does so at a time, and all others notice."""
-        if self.engine.shared:
-            self.engine.run("UPDATE store SET version = version + 1")
+        self.engine.change_queues()
         self._cache.clear()
 
     def forget_queues(self) -> None:
         """Called after they have changed: the next look-up reads them again."""
         self._cache.clear()
 
-    def take_turn(self, queue: int) -> None:
-        """From here to the end of the unit nobody else is at this point with the same queue."""
+    def lock_queue(self, queue: int) -> None:
+        """From here to the end of the unit, no other unit is at this point with the same queue."""
         if self.engine.shared:
-            self.engine.rows(f"SELECT number FROM queue WHERE number = ? {self.engine.lock}", (queue,))
+            self.engine.rows(self._sql.lock_queue, (queue,))
+
+    # Tallies
 
     def arrived(self, queue: int, count: int) -> None:
         self._tallies.setdefault(queue, [0, 0])[0] += count
@@ -164,24 +227,20 @@ class Session:
         arrived, departed = self._tallies.get(queue, (0, 0))
         return arrived, departed
 
-    def flush(self) -> None:
-        """Write what was gathered in memory: once a unit, however many messages it carried."""
-        self.engine.add_to_tallies(self._tallies, stirring=bool(self.stirred or self.sent_to))
+    # How messages become ready, wait, and finish
 
     def promote(self, queue: Queue, now: int, limit: int, since: int = 0) -> int:
         """Delays and claims that have run out: ready again, in their old place, or put off where the queue has a
         backoff. Returns how many."""
-        columns = "seq" if queue.settings.backoff is None else f"seq, ready_at, receives, {IS_CLAIMED}"
-        due = self.engine.rows(
-            f"""SELECT {columns} FROM {self.engine.walk} WHERE queue = ? AND ready_at > ? AND ready_at <= ?
-                ORDER BY ready_at LIMIT ? {self.engine.lock_free}""",
-            (queue.number, since, now, limit),
-        )
-        seqs = [row[0] for row in due]
-        if due and queue.settings.backoff is not None:
-            seqs = self._begin_backoff(queue, due, now)
-        if seqs:
-            self.make_ready(seqs)
+        which = (queue.number, since, now, limit)
+        if queue.settings.backoff is None:
+            due = self.engine.rows(self._sql.due, which)
+            ready = [seq for (seq,) in due]
+        else:
+            due = self.engine.rows(self._sql.due_with_claims, which)
+            ready = self._begin_backoff(queue, due, now)
+        if ready:
+            self.make_ready(ready)
         return len(due)
 
     def _begin_backoff(self, queue: Queue, due: Iterable[Row], now: int) -> list[int]:
@@ -189,29 +248,22 @@ class Session:
         has ended."""
         ready: list[int] = []
         waits: dict[int, list[int]] = {}
-        for seq, ready_at, receives, claimed in due:
-            wait = policy.backoff_ms(queue.settings, receives) if claimed else 0
+        for seq, ready_at, receives, is_claimed in due:
+            wait = policy.backoff_ms(queue.settings, receives) if is_claimed else 0
             if ready_at + wait > now:
                 waits.setdefault(wait, []).append(seq)
             else:
                 ready.append(seq)
         for wait, seqs in sorted(waits.items()):
-            self.engine.run(
-                f"UPDATE message SET ready_at = ready_at + ?, claim = {PUT_OFF} WHERE {self.engine.among('seq')}",
-                (wait, self.engine.listed(seqs)),
-            )
+            self.engine.run(self._sql.back_off, (wait, self.engine.listed(seqs)))
         return ready
 
     def lock_ready(self, seqs: Sequence[int]) -> list[int]:
-        """Those of these messages that are still ready; nobody else can change them before this unit ends."""
+        """Those of these messages that are still ready; no other unit can change them before this one ends."""
         engine = self.engine
         if not engine.shared or not seqs:
             return list(seqs)
-        rows = engine.rows(
-            f"SELECT seq FROM message WHERE {engine.among('seq')} AND ready_at = 0 ORDER BY seq {engine.lock}",
-            (engine.listed(seqs),),
-        )
-        return [seq for (seq,) in rows]
+        return [seq for (seq,) in engine.rows(self._sql.lock_ready, (engine.listed(seqs),))]
 
     def look_everywhere(self) -> None:
         """Messages have become ready again, wherever in their queue they are."""
@@ -219,56 +271,45 @@ class Session:
             self.hints.forget()
 
     def make_ready(self, seqs: Sequence[int]) -> None:
-        engine = self.engine
         self.look_everywhere()
-        engine.run(f"UPDATE message SET ready_at = 0 WHERE {engine.among('seq')}", (engine.listed(seqs),))
+        self.engine.run(self._sql.make_ready, (self.engine.listed(seqs),))
 
     def put_off(self, seqs: Sequence[int], until: int) -> None:
         """End the claims on these messages, and delay them."""
-        engine = self.engine
         self.look_everywhere()
-        engine.run(
-            f"UPDATE message SET ready_at = ?, claim = {PUT_OFF} WHERE {engine.among('seq')}",
-            (until, engine.listed(seqs)),
-        )
+        self.engine.run(self._sql.put_off, (until, self.engine.listed(seqs)))
 
     def record(self, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """The ledger rows of messages that leave the queue they are in, as that queue wants them kept."""
-        self.record_where(self.engine.among("seq"), (self.engine.listed(seqs),), outcome, now)
-
-    def record_where(self, where: str, params: Sequence[object], outcome: Outcome, now: int) -> None:
         self.engine.enter_ledger()
-        self.engine.run(
-            f"{_INTO_LEDGER} FROM message AS m {_AS_THE_QUEUE_WANTS} AND {where} ORDER BY m.seq",
-            (now, int(outcome), *params),
-        )
+        self.engine.run(self._sql.record, (now, int(outcome), self.engine.listed(seqs)))
+
+    def delete(self, seqs: Sequence[int]) -> None:
+        self.engine.run(self._sql.delete, (self.engine.listed(seqs),))
 
     def finish(self, queue: int, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """Messages of one queue that this unit has locked leave it for good, and the ledger says how."""
         if seqs:
             self.record(seqs, outcome, now)
-            self.engine.run(f"DELETE FROM message WHERE {self.engine.among('seq')}", (self.engine.listed(seqs),))
+            self.delete(seqs)
             self.departed(queue, len(seqs))
 
     def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int) -> Set[int]:
-        """The same for messages whose latest claims were these when they were read; they need not be locked where the
-        engine `deletes_into`. Returns those that have left."""
-        if not claims or not self.engine.deletes_into:
+        """The same for messages whose latest claims were these when they were read. They need not be locked where the
+        engine itself can `finish_claimed`. Returns those that have left."""
+        finish = self.engine.finish_claimed
+        if finish is None or not claims:
             self.finish(queue, list(claims), outcome, now)
             return claims.keys()
         self.engine.enter_ledger()
-        rows = self.engine.rows(
-            f"""WITH gone AS (
-                    DELETE FROM message AS m USING unnest(?::bigint[], ?::bigint[]) AS latest (seq, claim)
-                    WHERE m.seq = latest.seq AND abs(m.claim) = latest.claim AND m.queue + 0 = ? RETURNING m.*),
-                recorded AS ({_INTO_LEDGER} FROM gone AS m {_AS_THE_QUEUE_WANTS} ORDER BY m.seq)
-                SELECT seq FROM gone""",
-            (list(claims), list(claims.values()), queue, now, int(outcome)),
-        )
-        self.departed(queue, len(rows))
-        return {seq for (seq,) in rows}
+        finished = finish(queue, claims, int(outcome), now)
+        self.departed(queue, len(finished))
+        return finished
+
+    # Rows
 
     def messages(self, queue: str, rows: Iterable[Row]) -> list[Message]:
+        """Of rows of `{message}`."""
         origin, make_id = self.origin, ids.make_id
         return [
             Message(
@@ -289,4 +330,5 @@ class Session:
         ]
 
     def scalar(self, sql: str, params: Sequence[object] = ()) -> Any:
-        return self.engine.rows(sql, params)[0][0]
+        [(value,)] = self.engine.rows(sql, params)
+        return value

@@ -1,180 +1,371 @@
 """Shipments: messages that one named consumer claims, reads as often as it likes, and ends together.
 
-Its row says which messages they are; theirs only say that they are in one. Whoever changes a shipment has locked its
-row first, messages after that.
+Its row says which messages they are; theirs only say that they are in one. A unit that changes a shipment locks its row
+first, messages after that.
+
+An end is decided in one unit, by the state, and carried out in as many as it takes. Settled messages are finished,
+released and lost ones ready again. Those of a shipment that is kept have left their queue as well, but their rows stay
+for a while, with a queue that no verb looks into: the shipment's own id, below zero.
+
+One file because the beginning of a shipment and its end are two halves of one row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
+
 from penstock import limits
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import Message, Queue, Shipment, ShipmentState
+from penstock.model import Message, Outcome, Queue, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.sql import runs
-from penstock.stores.sql.claims import ClaimVerbs, Manner
-from penstock.stores.sql.ends import (
-    COLUMNS,
-    NOT_ENDED,
-    READABLE,
-    SHIPPED,
-    ShipmentRow,
-    decide,
-    free_former,
-    go_on_ending,
-    row_of,
-    runs_of,
-)
-from penstock.stores.sql.session import MESSAGE_COLUMNS
+from penstock.stores.sql.claim import Claims, Terms
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.runs import Run
+from penstock.stores.sql.session import Session, body_in, seq_in
+from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.turns import check_turn
 
+_NOT_ENDED = (ShipmentState.GATHERING, ShipmentState.OPEN)
+# What `kept` says.
+_READABLE, _BEING_FREED = 1, 2
+_AT_ONCE = 0
+# Shipments that one sweep looks at.
+_SWEEP_SHIPMENTS = 256
 
-class ShipmentVerbs(ClaimVerbs):
-    def claim_shipment(
-        self, queue: str, consumer: str, number: int, limit: int, now: int, hold_ms: int
-    ) -> Shipment | None:
-        found = self.session.queue(queue)
+_COLUMNS = "id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at"
+_OF_REF = f"SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class ShipmentSql:
+    find: str = _OF_REF
+    find_locked: str = f"{_OF_REF} {{lock}}"
+    latest: str = f"SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1"
+    page: str = f"""
+        SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND number > ?
+        ORDER BY queue, consumer, number LIMIT ?"""
+    page_of_consumer: str = f"""
+        SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number > ?
+        ORDER BY queue, consumer, number LIMIT ?"""
+    add: str = """
+        INSERT INTO shipment (queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at,
+                              until, due_at, runs)
+        VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?)"""
+    extend: str = """
+        UPDATE shipment SET state = ?, messages = ?, bytes = ?, until = ?, due_at = ?, runs = ? WHERE id = ?"""
+    prolong: str = "UPDATE shipment SET until = ?, due_at = ? WHERE id = ?"
+    runs: str = "SELECT runs FROM shipment WHERE id = ?"
+    read: ByRuns = by_runs(Bounded("SELECT {message} FROM message WHERE {which} AND {shipped} IN (?, ?) ORDER BY seq"))
+    delete: str = "DELETE FROM shipment WHERE id = ?"
+    # Its end
+    decide: str = "UPDATE shipment SET state = ?, ended_at = ?, kept = ?, due_at = ? WHERE id = ?"
+    former: str = f"""
+        SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number < ? AND state = ?
+        ORDER BY number DESC LIMIT 1 {{lock}}"""
+    clear: str = "UPDATE shipment SET cleared = ? WHERE id = ?"
+    remember: str = "UPDATE shipment SET kept = 0, due_at = ?, runs = '[]' WHERE id = ?"
+    due_at: str = "UPDATE shipment SET due_at = ? WHERE id = ?"
+    free: str = "UPDATE shipment SET kept = ?, due_at = ? WHERE id = ?"
+    lock_messages: ByRuns = by_runs("SELECT seq FROM message WHERE {which} AND {shipped} = ? ORDER BY seq {lock}")
+    make_ready: ByRuns = by_runs("UPDATE message SET ready_at = 0 WHERE {which} AND {shipped} = ?")
+    record: ByRuns = by_runs(
+        "{into_ledger} FROM message AS m {as_the_queue_wants} AND {which} AND {shipped} = ? ORDER BY m.seq"
+    )
+    keep: ByRuns = by_runs("UPDATE message SET queue = ? WHERE {which} AND {shipped} = ?")
+    finish: ByRuns = by_runs("DELETE FROM message WHERE {which} AND {shipped} = ?")
+    # Its sweep. Mostly nothing is due, and a look takes no locks.
+    due: str = "SELECT id FROM shipment WHERE due_at < ? ORDER BY due_at LIMIT ?"
+    due_locked: str = f"SELECT {_COLUMNS} FROM shipment WHERE id = ? AND due_at < ? {{lock_free}}"
+    kept: str = "SELECT seq FROM {walk} WHERE queue = ? LIMIT ?"
+    later: str = "SELECT 1 FROM shipment WHERE queue = ? AND consumer = ? AND number > ? LIMIT 1"
+
+
+class ShipmentRow(Struct, frozen=True):
+    id: int
+    queue: int
+    consumer: str
+    number: int
+    state: ShipmentState
+    messages: int
+    bytes: int
+    cleared: int
+    kept: int
+    claimed_at: int
+    until: int
+    ended_at: int | None
+
+    def shown(self, queue: str) -> Shipment:
+        return Shipment(
+            queue,
+            self.consumer,
+            self.number,
+            self.state,
+            self.messages,
+            self.bytes,
+            self.claimed_at,
+            self.until,
+            self.ended_at,
+        )
+
+
+def _row_of(row: Row) -> ShipmentRow:
+    shipment, queue, consumer, number, state, *others = row
+    return ShipmentRow(shipment, queue, consumer, number, ShipmentState(state), *others)
+
+
+class Shipments:
+    __slots__ = ("_claims", "_session", "_sql")
+
+    def __init__(self, session: Session, claims: Claims) -> None:
+        self._session = session
+        self._claims = claims
+        self._sql = session.engine.statements.of(ShipmentSql)
+
+    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
+        queue = self._session.queue(ref.queue)
         # Else two servers make the same shipment at once.
-        self.session.take_turn(found.number)
-        row = self._find(found, consumer, number, self.session.engine.lock)
+        self._session.lock_queue(queue.number)
+        row = self._find(queue, ref, lock=True)
         if row is None:
-            last = self._latest(found, consumer)
-            check_turn(consumer, number, last.number if last else 0, last is not None and last.state in NOT_ENDED)
-        elif row.state not in NOT_ENDED:
-            raise ShipmentEnded(consumer, number, row.state)
+            last = self._latest(queue, ref.consumer)
+            is_open = last is not None and last.state in _NOT_ENDED
+            check_turn(ref.consumer, ref.number, last.number if last else 0, is_open)
+        elif row.state not in _NOT_ENDED:
+            raise ShipmentEnded(ref.consumer, ref.number, row.state)
         until = now + hold_ms
         if row is not None and row.state is ShipmentState.OPEN:
-            self._last_until(row, max(row.until, until))
-        elif not self._gather(found, consumer, number, row, limit, now, until):
+            self._prolong(row, max(row.until, until))
+        elif not self._gather(queue, ref, row, limit, now, until):
             return None
-        return self._demand(found, consumer, number).shown(found)
+        return self._demand(queue, ref).shown(ref.queue)
 
     def _gather(
-        self, queue: Queue, consumer: str, number: int, row: ShipmentRow | None, limit: int, now: int, until: int
+        self, queue: Queue, ref: ShipmentRef, row: ShipmentRow | None, limit: int, now: int, until: int
     ) -> bool:
         """Claim one unit's worth of messages. False, and no shipment, where nothing at all is ready."""
-        engine = self.session.engine
+        engine, sql = self._session.engine, self._sql
         messages, size = (row.messages, row.bytes) if row else (0, 0)
-        step = max(0, min(limits.CLAIM_ROWS, limit - messages))
-        taken, more = self.take(queue, step, now, Manner(limits.SHIPPED, reads=False)) if step else ([], False)
+        step = max(0, min(self._session.limits.claim_rows, limit - messages))
+        terms = Terms(limits.SHIPPED, reads=False)
+        taken, more = self._claims.take(queue, step, now, terms) if step else ([], False)
         messages += len(taken)
-        size += sum([message[1] for message in taken])
+        size += sum(map(body_in, taken))  # which is a length here
         is_whole = messages >= limit or (len(taken) < step and not more)
         if is_whole and not messages:
             if row is not None:
-                engine.run("DELETE FROM shipment WHERE id = ?", (row.id,))
+                engine.run(sql.delete, (row.id,))
             return False
         state = ShipmentState.OPEN if is_whole else ShipmentState.GATHERING
-        found = runs.runs_of(sorted([message[0] for message in taken]))
+        found = runs.runs_of(sorted(map(seq_in, taken)))
         if row is None:
-            engine.run(
-                """INSERT INTO shipment (queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at,
-                                         until, due_at, runs)
-                   VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?)""",
-                (queue.number, consumer, number, state.value, messages, size, now, until, until, runs.encode(found)),
-            )
-            return True
-        engine.run(
-            "UPDATE shipment SET state = ?, messages = ?, bytes = ?, until = ?, due_at = ?, runs = ? WHERE id = ?",
-            (
-                state.value,
-                messages,
-                size,
-                until,
-                until,
-                runs.encode(runs.merged(runs_of(self.session, row), found)),
-                row.id,
-            ),
-        )
+            whose = queue.number, ref.consumer, ref.number
+            engine.run(sql.add, (*whose, state.value, messages, size, now, until, until, runs.encode(found)))
+        else:
+            all_runs = runs.encode(runs.merged(self._runs_of(row), found))
+            engine.run(sql.extend, (state.value, messages, size, until, until, all_runs, row.id))
         return True
 
-    def find_shipment(self, queue: str, consumer: str, number: int) -> Shipment | None:
-        found = self.session.queue(queue)
-        row = self._find(found, consumer, number)
-        return None if row is None else row.shown(found)
+    def find(self, ref: ShipmentRef) -> Shipment | None:
+        row = self._find(self._session.queue(ref.queue), ref)
+        return None if row is None else row.shown(ref.queue)
 
-    def list_shipments(self, queue: str, consumer: str | None, after: int, limit: int) -> list[Shipment]:
-        found = self.session.queue(queue)
-        whose, params = ("", ()) if consumer is None else (" AND consumer = ?", (consumer,))
-        rows = self.session.engine.rows(
-            f"""SELECT {COLUMNS} FROM shipment WHERE queue = ?{whose} AND number > ?
-                ORDER BY queue, consumer, number LIMIT ?""",
-            (found.number, *params, after, limit),
-        )
-        return [row_of(row).shown(found) for row in rows]
+    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+        number, engine = self._session.queue(queue).number, self._session.engine
+        if consumer is None:
+            rows = engine.rows(self._sql.page, (number, after, limit))
+        else:
+            rows = engine.rows(self._sql.page_of_consumer, (number, consumer, after, limit))
+        return [_row_of(row).shown(queue) for row in rows]
 
-    def read_shipment(self, queue: str, consumer: str, number: int, start: int, limit: int) -> list[Message]:
-        found = self.session.queue(queue)
-        row = self._demand(found, consumer, number)
+    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+        session, engine = self._session, self._session.engine
+        row = self._demand(session.queue(ref.queue), ref)
         if row.state is ShipmentState.GATHERING:
-            raise ShipmentConflict(consumer, number, number)
-        if row.state is not ShipmentState.OPEN and row.kept != READABLE:
-            raise ShipmentEnded(consumer, number, row.state)
-        engine = self.session.engine
-        room = limits.CLAIM_BYTES
+            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
+        if row.state is not ShipmentState.OPEN and row.kept != _READABLE:
+            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+        room = session.limits.claim_bytes
         messages: list[Message] = []
-        for which, where, params in runs.conditions(engine, runs.part(runs_of(self.session, row), start, limit)):
-            rows = engine.rows_within(
-                f"SELECT {MESSAGE_COLUMNS} FROM message WHERE {where} AND {SHIPPED} IN (?, ?) ORDER BY seq",
-                (*params, row.queue, -row.id),
-                room,
-            )
-            messages += self.session.messages(found.name, rows)
-            room -= sum([len(message[1]) for message in rows])
+        wanted = runs.part(self._runs_of(row), start, limit)
+        for statement, which, params in runs.each_run(engine, self._sql.read, wanted):
+            rows = engine.rows_within(statement, (*params, row.queue, -row.id), room)
+            messages += session.messages(ref.queue, rows)
+            room -= sum(map(len, map(body_in, rows)))
             expected = runs.numbers_of(which)
             # Of these numbers and in their order: if the last one stands where it should, none is missing before it.
-            if not rows or rows[-1][0] != expected[len(rows) - 1] or (len(rows) < len(expected) and room > 0):
-                raise ShipmentEnded(consumer, number, "purged" if row.state is ShipmentState.OPEN else row.state)
+            if not rows or seq_in(rows[-1]) != expected[len(rows) - 1] or (len(rows) < len(expected) and room > 0):
+                end = "purged" if row.state is ShipmentState.OPEN else row.state
+                raise ShipmentEnded(ref.consumer, ref.number, end)
             if room <= 0:
                 break
         return messages
 
-    def settle_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int, keep: bool = False) -> int:
-        found = self.session.queue(queue)
-        row = self._demand(found, consumer, number, self.session.engine.lock)
+    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
+        row = self._demand(self._session.queue(ref.queue), ref, lock=True)
         if row.state is ShipmentState.GATHERING:
-            raise ShipmentConflict(consumer, number, number)
+            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
         if row.state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
-            raise ShipmentEnded(consumer, number, row.state)
+            raise ShipmentEnded(ref.consumer, ref.number, row.state)
         if row.state is ShipmentState.OPEN:
-            row = decide(self.session, row, ShipmentState.SETTLED, now, READABLE if keep else 0)
-        free_former(self.session, row, now, limit)
-        return go_on_ending(self.session, row, now, limit)
+            row = self._decide(row, ShipmentState.SETTLED, now, _READABLE if keep else 0)
+        self._free_former(row, now, limit)
+        return self._go_on_ending(row, now, limit)
 
-    def release_shipment(self, queue: str, consumer: str, number: int, now: int, limit: int) -> int:
-        found = self.session.queue(queue)
-        row = self._demand(found, consumer, number, self.session.engine.lock)
+    def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
+        row = self._demand(self._session.queue(ref.queue), ref, lock=True)
         if row.state is ShipmentState.SETTLED:
-            raise ShipmentEnded(consumer, number, row.state)
-        if row.state in NOT_ENDED:
-            row = decide(self.session, row, ShipmentState.RELEASED, now)
-        return go_on_ending(self.session, row, now, limit)
+            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+        if row.state in _NOT_ENDED:
+            row = self._decide(row, ShipmentState.RELEASED, now)
+        return self._go_on_ending(row, now, limit)
 
-    def beat_shipment(self, queue: str, consumer: str, number: int, now: int, hold_ms: int) -> Shipment:
-        found = self.session.queue(queue)
-        row = self._demand(found, consumer, number, self.session.engine.lock)
-        if row.state not in NOT_ENDED:
-            raise ShipmentEnded(consumer, number, row.state)
-        self._last_until(row, now + hold_ms)
-        return self._demand(found, consumer, number).shown(found)
+    def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
+        queue = self._session.queue(ref.queue)
+        row = self._demand(queue, ref, lock=True)
+        if row.state not in _NOT_ENDED:
+            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+        self._prolong(row, now + hold_ms)
+        return self._demand(queue, ref).shown(ref.queue)
 
-    def _find(self, queue: Queue, consumer: str, number: int, lock: str = "") -> ShipmentRow | None:
-        rows = self.session.engine.rows(
-            f"SELECT {COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number = ? {lock}",
-            (queue.number, consumer, number),
-        )
-        return row_of(rows[0]) if rows else None
+    def _find(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRow | None:
+        statement = self._sql.find_locked if lock else self._sql.find
+        rows = self._session.engine.rows(statement, (queue.number, ref.consumer, ref.number))
+        return _row_of(rows[0]) if rows else None
 
-    def _demand(self, queue: Queue, consumer: str, number: int, lock: str = "") -> ShipmentRow:
-        row = self._find(queue, consumer, number, lock)
+    def _demand(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRow:
+        row = self._find(queue, ref, lock)
         if row is None:
-            raise ShipmentNotFound(consumer, number)
+            raise ShipmentNotFound(ref.consumer, ref.number)
         return row
 
     def _latest(self, queue: Queue, consumer: str) -> ShipmentRow | None:
-        rows = self.session.engine.rows(
-            f"SELECT {COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1",
-            (queue.number, consumer),
-        )
-        return row_of(rows[0]) if rows else None
+        rows = self._session.engine.rows(self._sql.latest, (queue.number, consumer))
+        return _row_of(rows[0]) if rows else None
 
-    def _last_until(self, row: ShipmentRow, until: int) -> None:
-        self.session.engine.run("UPDATE shipment SET until = ?, due_at = ? WHERE id = ?", (until, until, row.id))
+    def _prolong(self, row: ShipmentRow, until: int) -> None:
+        self._session.engine.run(self._sql.prolong, (until, until, row.id))
+
+    def _runs_of(self, row: ShipmentRow) -> Sequence[Run]:
+        return runs.decode(self._session.scalar(self._sql.runs, (row.id,)))
+
+    # Its end
+
+    def _decide(self, row: ShipmentRow, state: ShipmentState, now: int, kept: int = 0) -> ShipmentRow:
+        self._session.engine.run(self._sql.decide, (state.value, now, kept, _AT_ONCE, row.id))
+        return replace(row, state=state, ended_at=now, kept=kept)
+
+    def _free_former(self, row: ShipmentRow, now: int, limit: int) -> None:
+        """Of a consumer's shipments only the last one that was settled is kept."""
+        params = row.queue, row.consumer, row.number, ShipmentState.SETTLED.value
+        for former in map(_row_of, self._session.engine.rows(self._sql.former, params)):
+            if former.kept:
+                self._free(former, now, limit)
+
+    def _go_on_ending(self, row: ShipmentRow, now: int, limit: int) -> int:
+        """Deal with up to `limit` messages of a shipment that has ended, and say how many there were. Some of them may
+        have left by a purge, so a step may find none where another one does."""
+        if row.cleared >= row.messages or limit <= 0:
+            return 0
+        which = self._runs_of(row)
+        cleared, done = row.cleared, 0
+        while cleared < row.messages and not done:
+            step = min(limit, row.messages - cleared)
+            done = self._end_some(row, runs.part(which, cleared, step), now)
+            cleared += step
+        self._session.engine.run(self._sql.clear, (cleared, row.id))
+        if cleared >= row.messages:
+            self._note_end(row, now)
+        return done
+
+    def _note_end(self, row: ShipmentRow, now: int) -> None:
+        """All its messages have been dealt with."""
+        engine, limits = self._session.engine, self._session.limits
+        ended_at = now if row.ended_at is None else row.ended_at
+        if row.kept == _READABLE:
+            engine.run(self._sql.due_at, (ended_at + limits.shipment_kept_ms, row.id))
+        elif not row.kept:
+            engine.run(self._sql.remember, (ended_at + limits.shipment_remembered_ms, row.id))
+
+    def _end_some(self, row: ShipmentRow, which: Sequence[Run], now: int) -> int:
+        session, sql, queue = self._session, self._sql, row.queue
+        if session.engine.shared:
+            for statement, _, params in runs.each_run(session.engine, sql.lock_messages, which):
+                session.engine.rows(statement, (*params, queue))
+        if row.state is ShipmentState.SETTLED:
+            session.engine.enter_ledger()
+            self._run(sql.record, which, queue, now, int(Outcome.PROCESSED))
+            if row.kept == _READABLE:
+                done = self._run(sql.keep, which, queue, -row.id)
+            else:
+                done = self._run(sql.finish, which, queue)
+            session.departed(queue, done)
+            return done
+        done = self._run(sql.make_ready, which, queue)
+        if done:
+            session.look_everywhere()
+            name = session.queue_name(queue)
+            if name is not None:
+                session.stirred.add(name)
+        return done
+
+    def _run(self, statement: ByRuns, which: Sequence[Run], queue: int, *before: object) -> int:
+        """On the messages of a shipment in these runs. Parameters of the statement may come before theirs."""
+        engine = self._session.engine
+        return sum(
+            engine.run(text, (*before, *params, queue)) for text, _, params in runs.each_run(engine, statement, which)
+        )
+
+    # Its sweep
+
+    def sweep(self, now: int, limit: int) -> int:
+        """Whatever is due: those without a heartbeat are lost, ends go on, and what is old is forgotten."""
+        engine = self._session.engine
+        freed = 0
+        for (shipment,) in engine.rows(self._sql.due, (now, _SWEEP_SHIPMENTS)):
+            if freed >= limit:
+                break
+            for row in map(_row_of, engine.rows(self._sql.due_locked, (shipment, now))):
+                freed += self._tend(row, now, limit - freed)
+        return freed
+
+    def _tend(self, row: ShipmentRow, now: int, limit: int) -> int:
+        if self._session.queue_name(row.queue) is None:
+            return self._go_with_queue(row, limit)
+        if row.state in _NOT_ENDED:
+            row = self._decide(row, ShipmentState.LOST, now)
+        if row.cleared < row.messages:
+            return self._go_on_ending(row, now, limit)
+        return self._free(row, now, limit) if row.kept else self._forget(row, now)
+
+    def _go_with_queue(self, row: ShipmentRow, limit: int) -> int:
+        freed = self._delete_kept(row, limit)
+        if freed < limit:
+            freed += self._session.engine.run(self._sql.delete, (row.id,))
+        return freed
+
+    def _free(self, row: ShipmentRow, now: int, limit: int) -> int:
+        """The messages of a shipment that can no longer be read."""
+        freed = self._delete_kept(row, limit)
+        if freed < limit and row.cleared >= row.messages:
+            self._note_end(replace(row, kept=0), now)
+        else:
+            self._session.engine.run(self._sql.free, (_BEING_FREED, _AT_ONCE, row.id))
+        return freed
+
+    def _delete_kept(self, row: ShipmentRow, limit: int) -> int:
+        kept = [seq for (seq,) in self._session.engine.rows(self._sql.kept, (-row.id, limit))]
+        if kept:
+            self._session.delete(kept)
+        return len(kept)
+
+    def _forget(self, row: ShipmentRow, now: int) -> int:
+        """The latest of a consumer says which number is next."""
+        engine = self._session.engine
+        if engine.rows(self._sql.later, (row.queue, row.consumer, row.number)):
+            return engine.run(self._sql.delete, (row.id,))
+        engine.run(self._sql.due_at, (now + self._session.limits.shipment_remembered_ms, row.id))
+        return 0

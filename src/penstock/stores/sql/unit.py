@@ -1,42 +1,90 @@
-"""All verbs of the SQL store in one object."""
+"""A unit of the SQL store: an object per noun, over one session. It serves all units of its connection in turn."""
 
 from __future__ import annotations
 
-from penstock.stores.sql.consumers import ConsumerVerbs
-from penstock.stores.sql.counts import CountVerbs
-from penstock.stores.sql.departures import DepartureVerbs
-from penstock.stores.sql.exports import ExportVerbs
-from penstock.stores.sql.keys import KeyVerbs
-from penstock.stores.sql.moves import MoveVerbs
-from penstock.stores.sql.nouns import SqlConsumers, SqlExports, SqlKeys, SqlLedger, SqlMoves, SqlShipments
-from penstock.stores.sql.pushes import PushVerbs
-from penstock.stores.sql.queues import QueueVerbs
-from penstock.stores.sql.receipts import ReceiptVerbs
-from penstock.stores.sql.sends import SendVerbs
-from penstock.stores.sql.session import Session
-from penstock.stores.sql.shipments import ShipmentVerbs
-from penstock.stores.sql.views import ViewVerbs
+from collections.abc import Sequence
+
+from penstock.model import Claimed, Count, Draft, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.stores.sql.claim import Claims, ClaimSql
+from penstock.stores.sql.consumers import Consumers, ConsumerSql
+from penstock.stores.sql.counts import Counts, CountSql
+from penstock.stores.sql.exports import Exports, ExportSql
+from penstock.stores.sql.keys import Keys, KeySql
+from penstock.stores.sql.ledger import Ledger, LedgerSql
+from penstock.stores.sql.messages import Messages, MessageSql
+from penstock.stores.sql.moves import Moves, MoveSql
+from penstock.stores.sql.queues import Queues, QueueSql
+from penstock.stores.sql.receipts import Receipts, ReceiptSql
+from penstock.stores.sql.send import Sends, SendSql
+from penstock.stores.sql.session import Session, SessionSql
+from penstock.stores.sql.shipments import Shipments, ShipmentSql
+from penstock.stores.sql.sweep import Sweep, SweepSql
+from penstock.stores.sql.twins import Twins, TwinSql
+
+# All that the verbs say to a database.
+TABLES = (
+    SessionSql,
+    QueueSql,
+    SendSql,
+    TwinSql,
+    ClaimSql,
+    ReceiptSql,
+    MessageSql,
+    CountSql,
+    MoveSql,
+    ShipmentSql,
+    LedgerSql,
+    ExportSql,
+    ConsumerSql,
+    KeySql,
+    SweepSql,
+)
 
 
-class SqlUnit(
-    QueueVerbs,
-    MoveVerbs,
-    PushVerbs,
-    SendVerbs,
-    ConsumerVerbs,
-    ShipmentVerbs,
-    ReceiptVerbs,
-    DepartureVerbs,
-    CountVerbs,
-    ViewVerbs,
-    ExportVerbs,
-    KeyVerbs,
-):
+class SqlUnit:
+    __slots__ = (
+        "_claims",
+        "_counts",
+        "_queues",
+        "_receipts",
+        "_sends",
+        "_sweep",
+        "consumers",
+        "exports",
+        "keys",
+        "ledger",
+        "messages",
+        "moves",
+        "session",
+        "shipments",
+    )
+
     def __init__(self, session: Session) -> None:
         self.session = session
-
-    def prove_writable(self) -> None:
-        self.session.engine.prove_writable()
+        twins = Twins(session)
+        self._queues = Queues(session)
+        self._receipts = Receipts(session)
+        self._counts = Counts(session)
+        self._sends = Sends(session, twins)
+        self.moves = Moves(session, twins)
+        self._claims = Claims(session, twins, self.moves)
+        self.messages = Messages(session, self._sends, self._receipts)
+        self.shipments = Shipments(session, self._claims)
+        self.ledger = Ledger(session, self._counts)
+        self.exports = Exports(session, self.ledger)
+        self.consumers = Consumers(session, self._sends, self._claims)
+        self.keys = Keys(session)
+        self._sweep = Sweep(
+            session,
+            twins=twins,
+            sends=self._sends,
+            messages=self.messages,
+            moves=self.moves,
+            shipments=self.shipments,
+            ledger=self.ledger,
+            exports=self.exports,
+            consumers=self.consumers,
+        )
 
     @property
     def stirred(self) -> set[str]:
@@ -46,30 +94,47 @@ class SqlUnit(
     def sent_to(self) -> set[str]:
         return self.session.sent_to
 
-    @property
-    def messages(self) -> SqlUnit:
-        return self
+    # Queues
 
-    @property
-    def moves(self) -> SqlMoves:
-        return SqlMoves(self)
+    def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
+        return self._queues.create(name, settings, now)
 
-    @property
-    def shipments(self) -> SqlShipments:
-        return SqlShipments(self)
+    def update_queue(self, name: str, settings: Settings) -> Queue:
+        return self._queues.update(name, settings)
 
-    @property
-    def ledger(self) -> SqlLedger:
-        return SqlLedger(self)
+    def delete_queue(self, name: str, now: int) -> Queue:
+        return self._queues.delete(name, now)
 
-    @property
-    def exports(self) -> SqlExports:
-        return SqlExports(self)
+    def find_queue(self, name: str) -> Queue | None:
+        return self.session.find_queue(name)
 
-    @property
-    def consumers(self) -> SqlConsumers:
-        return SqlConsumers(self)
+    def list_queues(self, offset: int, limit: int) -> QueuePage:
+        return self._queues.page(offset, limit)
 
-    @property
-    def keys(self) -> SqlKeys:
-        return SqlKeys(self)
+    # Messages
+
+    def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
+        return self._sends.send(queue, drafts, now)
+
+    def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        return self._claims.claim(queue, limit, now, hold_ms)
+
+    def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
+        return self._receipts.ack(receipts, now)
+
+    def count(self, queue: str, now: int, limit: int) -> Count:
+        return self._counts.count(queue, now, limit)
+
+    def counts(self, queues: Sequence[Queue], now: int, limit: int) -> list[Count]:
+        return self._counts.counts(queues, now, limit)
+
+    def next_due(self, queue: str, now: int) -> int | None:
+        return self._counts.next_due(queue, now)
+
+    # Housekeeping
+
+    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+        return self._sweep.sweep(now, limit, ledger_before)
+
+    def prove_writable(self) -> None:
+        self.session.engine.prove_writable()

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import msgspec
 
-from penstock.stores.sql import migrations
+from penstock.stores.sql import schema
 from penstock.stores.sql.engine import Row
 from penstock.stores.transfer.side import Counters, Side
 from penstock.stores.transfer.tables import LEDGER, MESSAGE, SHORT, Table, pages
@@ -59,10 +59,10 @@ class Fingerprint:
 
 
 def fingerprint(side: Side) -> Fingerprint:
-    with side.read() as engine:
-        counters = side.dialect.counters(engine)
+    with side.read() as raw:
+        counters = side.dialect.counters(raw)
     # A newer program may read other columns: what an older one has copied is then not to be gone on with.
-    seen: list[object] = [len(migrations.scripts("sqlite")), counters.seq, counters.ledger]
+    seen: list[object] = [len(schema.scripts("sqlite")), counters.seq, counters.ledger]
     digests = [digest(side, table) for table in SHORT]
     seen += [found.hash for found in digests]
     rows = {}
@@ -86,8 +86,8 @@ def _spans(side: Side, table: Table, changing: tuple[str, ...]) -> Iterator[Row]
     sums = ", ".join(f"sum({column} % {_MODULUS})" for column in (key, *changing))
     last = 0
     while True:
-        with side.read() as engine:
-            [span] = engine.rows(
+        with side.read() as raw:
+            [span] = raw.rows(
                 f"""SELECT count(*), max({key}), {sums} FROM
                     (SELECT {columns} FROM {table.name} WHERE {key} > ? ORDER BY {key} LIMIT ?) AS span""",
                 (last, _SPAN_ROWS),

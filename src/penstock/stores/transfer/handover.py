@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
 
 from penstock.errors import StoreHandedOver
-from penstock.stores.protocol import Store
-from penstock.stores.sql.engine import Engine
-from penstock.stores.sql.unit import SqlUnit
+from penstock.stores.sql.engine import Engine, RawSql, SqlStore
 from penstock.stores.transfer.mark import without_password
 
 _TABLE = "handover"
@@ -31,9 +28,9 @@ class Handover:
     finished_at: int = 0
 
 
-def refuse_handed_over(store: Store) -> None:
-    with store.unit(write=False) as unit:
-        found = find(cast(SqlUnit, unit).session.engine)
+def refuse_handed_over(store: SqlStore) -> None:
+    with store.raw(write=False) as raw:
+        found = find(raw)
     if found is None:
         return
     here = without_password(store.url)
@@ -45,24 +42,24 @@ def refuse_handed_over(store: Store) -> None:
     raise StoreHandedOver(f"this store {what}, or take it back with 'penstock migrate-store --take-back {here}'")
 
 
-def find(engine: Engine) -> Handover | None:
+def find(raw: RawSql[Engine]) -> Handover | None:
     """None too where MariaDB has made the table and was killed before the row: nothing was copied then."""
-    rows = engine.rows(f"SELECT {_COLUMNS} FROM {_TABLE}") if engine.has_table(_TABLE) else []
+    rows = raw.rows(f"SELECT {_COLUMNS} FROM {_TABLE}") if raw.has_table(_TABLE) else []
     return Handover(*rows[0]) if rows else None
 
 
-def put(engine: Engine, handover: Handover) -> None:
-    engine.run(
+def put(raw: RawSql[Engine], handover: Handover) -> None:
+    raw.run(
         f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
             target TEXT NOT NULL, run VARCHAR(64) NOT NULL, fingerprint VARCHAR(64) NOT NULL,
             finished_at BIGINT NOT NULL)"""
     )
-    engine.run(f"DELETE FROM {_TABLE}")
-    engine.run(
+    raw.run(f"DELETE FROM {_TABLE}")
+    raw.run(
         f"INSERT INTO {_TABLE} ({_COLUMNS}) VALUES (?, ?, ?, ?)",
         (handover.target, handover.run, handover.fingerprint, handover.finished_at),
     )
 
 
-def lift(engine: Engine) -> None:
-    engine.run(f"DROP TABLE IF EXISTS {_TABLE}")
+def lift(raw: RawSql[Engine]) -> None:
+    raw.run(f"DROP TABLE IF EXISTS {_TABLE}")

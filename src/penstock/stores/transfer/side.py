@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from penstock.errors import InvalidSetting
-from penstock.stores import Store, open_store
-from penstock.stores.sql.engine import Engine, Row
-from penstock.stores.sql.unit import SqlUnit
+from penstock.stores import open_sql_store
+from penstock.stores.sql.engine import Engine, RawSql, Row, SqlStore
 from penstock.stores.transfer.mark import refuse_unfinished
 
 
@@ -25,7 +24,7 @@ class Counters:
 
 
 class Dialect(Protocol):
-    """Where the databases differ. Each has its own driver, and so its own type of `engine`."""
+    """Where the databases differ. Each has its own driver, and so its own type of engine."""
 
     # How a condition and an order say that texts compare as the bytes of their UTF-8.
     bytewise: str
@@ -34,24 +33,21 @@ class Dialect(Protocol):
     # Whether a tally has a slot for every connection, to be added up.
     has_slots: bool
 
-    def insert(self, engine: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    def insert(self, raw: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """With the numbers they have, also where the database would give them out itself."""
 
-    def is_used_elsewhere(self, side: Side) -> bool:
-        """Whether anybody else has the store open now."""
+    def counters(self, raw: Any) -> Counters: ...
 
-    def counters(self, engine: Any) -> Counters: ...
-
-    def go_on_after(self, engine: Any, counters: Counters) -> None:
+    def go_on_after(self, raw: Any, counters: Counters) -> None:
         """Whatever is sent or finished from now on gets higher numbers. It may commit what is open."""
 
 
 class Side:
-    def __init__(self, store: Store, dialect: Dialect) -> None:
+    def __init__(self, store: SqlStore, dialect: Dialect) -> None:
         self.store = store
         self.dialect = dialect
-        with self.read() as engine:
-            [(self.origin, self.secret)] = engine.rows("SELECT origin, secret FROM store")
+        with self.read() as raw:
+            [(self.origin, self.secret)] = raw.rows("SELECT origin, secret FROM store")
 
     @property
     def identity(self) -> str:
@@ -62,14 +58,14 @@ class Side:
         return f"{column} {self.dialect.bytewise}"
 
     @contextmanager
-    def read(self) -> Iterator[Engine]:
-        with self.store.unit(write=False) as unit:
-            yield cast(SqlUnit, unit).session.engine
+    def read(self) -> Iterator[RawSql[Engine]]:
+        with self.store.raw(write=False) as raw:
+            yield raw
 
     @contextmanager
-    def write(self) -> Iterator[Engine]:
-        with self.store.unit() as unit:
-            yield cast(SqlUnit, unit).session.engine
+    def write(self) -> Iterator[RawSql[Engine]]:
+        with self.store.raw() as raw:
+            yield raw
 
 
 def open_side(url: str, *, must_exist: bool) -> Side:
@@ -78,7 +74,7 @@ def open_side(url: str, *, must_exist: bool) -> Side:
     dialect = _dialect(scheme)
     if scheme == "sqlite" and must_exist and not Path(rest[1:]).is_file():
         raise InvalidSetting(f"there is no store at {url}")
-    store = open_store(url, lanes=1, unfinished=True)
+    store = open_sql_store(url, lanes=1)
     try:
         if must_exist:
             refuse_unfinished(store)

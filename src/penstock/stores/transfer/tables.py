@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from penstock.stores.sql.engine import Engine, Row
+from penstock.stores.sql.engine import Engine, RawSql, Row
 from penstock.stores.transfer.side import Side
 
 # A page, which is read at once and written in one transaction.
@@ -121,33 +121,33 @@ def pages(side: Side, table: Table, after: int | None = None) -> Iterator[list[R
     last: object = ("" if table.key_is_text else 0) if after is None else after
     limit = _FEWEST_ROWS if table.heavy else PAGE_ROWS
     while True:
-        with side.read() as engine:
+        with side.read() as raw:
             if table.heavy:
-                limit, rows = _measured_page(engine, table, key, last, limit)
+                limit, rows = _measured_page(raw, table, key, last, limit)
             else:
-                rows = _page(engine, table, f"{key} > ? ORDER BY {key} LIMIT ?", (last, limit))
+                rows = _page(raw, table, f"{key} > ? ORDER BY {key} LIMIT ?", (last, limit))
         if not rows:
             return
         yield [tuple(map(int, row)) for row in rows] if table.summed else rows
         last = rows[-1][0]
 
 
-def _page(engine: Engine, table: Table, where: str, params: tuple[object, ...]) -> list[Row]:
-    return engine.rows(f"SELECT {', '.join(table.columns)} FROM {table.source} WHERE {where}", params)
+def _page(raw: RawSql[Engine], table: Table, where: str, params: tuple[object, ...]) -> list[Row]:
+    return raw.rows(f"SELECT {', '.join(table.columns)} FROM {table.source} WHERE {where}", params)
 
 
-def _measured_page(engine: Engine, table: Table, key: str, last: object, limit: int) -> tuple[int, list[Row]]:
+def _measured_page(raw: RawSql[Engine], table: Table, key: str, last: object, limit: int) -> tuple[int, list[Row]]:
     """The rows that fit into a page, at least one; and how many to measure for the next.
 
     Some databases have to read a body to tell its length: not many more are measured than are read.
     """
     size = " + ".join(f"coalesce(length({column}), 0)" for column in table.heavy)
-    measured = engine.rows(
+    measured = raw.rows(
         f"SELECT {table.columns[0]}, {size} FROM {table.source} WHERE {key} > ? ORDER BY {key} LIMIT ?", (last, limit)
     )
     if not measured:
         return limit, []
     sizes = list(accumulate(size for _, size in measured))
     fitting = max(1, bisect_right(sizes, PAGE_BYTES))
-    rows = _page(engine, table, f"{key} > ? AND {key} <= ? ORDER BY {key}", (last, measured[fitting - 1][0]))
+    rows = _page(raw, table, f"{key} > ? AND {key} <= ? ORDER BY {key}", (last, measured[fitting - 1][0]))
     return min(PAGE_ROWS, max(_FEWEST_ROWS, 2 * fitting)), rows

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, MigrationFailed, PenstockError
-from penstock.stores.sql.engine import Engine, Row
+from penstock.stores.sql.engine import Engine, RawSql, Row
 from penstock.stores.transfer import handover, mark
 from penstock.stores.transfer.checking import count, digest, fingerprint
 from penstock.stores.transfer.handover import Handover
@@ -50,10 +50,10 @@ class Summary:
 def take_back(source_url: str) -> None:
     """Let servers open a store again that is being copied, or was. Raises InvalidSetting where it is not."""
     source = open_side(source_url, must_exist=True)
-    with closing(source.store), source.write() as engine:
-        if handover.find(engine) is None:
+    with closing(source.store), source.write() as raw:
+        if handover.find(raw) is None:
             raise InvalidSetting("that store has not been copied: there is nothing to take back")
-        handover.lift(engine)
+        handover.lift(raw)
 
 
 def migrate(source_url: str, target_url: str, watch: Watch) -> Summary:
@@ -82,29 +82,29 @@ class _Migration:
         self._begun = False
 
     def run(self) -> dict[Table, int]:
-        with self._source.write() as engine:
-            earlier = handover.find(engine)
-            handover.put(engine, replace(earlier or Handover(self._address, ""), run=self._run))
+        with self._source.write() as raw:
+            earlier = handover.find(raw)
+            handover.put(raw, replace(earlier or Handover(self._address, ""), run=self._run))
         try:
             self._refuse_company()
-            with self._target.read() as engine:
-                found = mark.find(engine)
+            with self._target.read() as raw:
+                found = mark.find(raw)
             if found is None and self._source.identity == self._target.identity:
                 return self._compare_again(earlier)
             return self._copy_all(found, earlier)
         except BaseException:
             if earlier is None and not self._begun:
-                with suppress(PenstockError), self._source.write() as engine:
-                    handover.lift(engine)
+                with suppress(PenstockError), self._source.write() as raw:
+                    handover.lift(raw)
             raise
 
     def _refuse_company(self) -> None:
         """Whoever opens the source from now on sees the mark, and whoever has it open is seen."""
-        with self._target.read() as engine:
-            there = handover.find(engine)
+        with self._target.read() as raw:
+            there = handover.find(raw)
         if there is not None and there.run == self._run:
             raise InvalidSetting("both are the same store")
-        if self._source.dialect.is_used_elsewhere(self._source):
+        if self._source.store.is_used_elsewhere():
             raise InvalidSetting(
                 "a server or another program has the first store open: stop it before the store is copied; nothing was "
                 "copied"
@@ -113,10 +113,10 @@ class _Migration:
     def _refuse_company_at_target(self) -> None:
         """The same for the target, which has its mark now: a server that goes on with it would know neither the keys
         nor the ids of what is copied. Once it has had its mark, no server can have opened it."""
-        if not self._target.dialect.is_used_elsewhere(self._target):
+        if not self._target.store.is_used_elsewhere():
             return
-        with self._writing() as engine:
-            mark.lift(engine)
+        with self._writing() as raw:
+            mark.lift(raw)
         self._begun = False
         raise InvalidSetting(
             "a server or another program has the second store open: stop it before anything is copied there; nothing "
@@ -143,8 +143,8 @@ class _Migration:
 
     def _hand_over(self) -> None:
         done = Handover(self._address, self._run, self._before.text, system_clock())
-        with self._source.write() as engine:
-            handover.put(engine, done)
+        with self._source.write() as raw:
+            handover.put(raw, done)
 
     def _copy_all(self, found: Mark | None, earlier: Handover | None) -> dict[Table, int]:
         self._refuse(found)
@@ -166,21 +166,21 @@ class _Migration:
         copied = self._compare()
         # First: between the two, none of the stores can be used, and never both.
         self._hand_over()
-        with self._writing() as engine:
-            mark.lift(engine)
+        with self._writing() as raw:
+            mark.lift(raw)
         return copied
 
     def _refuse(self, found: Mark | None) -> None:
         if found is None:
-            with self._target.read() as engine:
-                self._refuse_full(engine)
+            with self._target.read() as raw:
+                self._refuse_full(raw)
         elif found.source != self._source.identity:
             raise InvalidSetting(f"the target holds the unfinished copy of another store, {found.address}")
 
     @staticmethod
-    def _refuse_full(engine: Engine) -> None:
+    def _refuse_full(raw: RawSql[Engine]) -> None:
         for table in ALL:
-            if engine.rows(f"SELECT 1 FROM {table.source} LIMIT 1"):
+            if raw.rows(f"SELECT 1 FROM {table.source} LIMIT 1"):
                 raise InvalidSetting(
                     f"the target is not empty: it holds at least one {table.noun}; nothing was changed"
                 )
@@ -190,65 +190,65 @@ class _Migration:
         self._begun = True
         target, now = self._target, self._before.text
         if found is None:
-            with target.write() as engine:
-                self._refuse_full(engine)
+            with target.write() as raw:
+                self._refuse_full(raw)
                 address = mark.without_password(self._source.store.url)
-                mark.make(engine, Mark(self._source.identity, address, now, self._run))
+                mark.make(raw, Mark(self._source.identity, address, now, self._run))
             return
-        with target.write() as engine:
-            mark.take_over(engine, self._run)
+        with target.write() as raw:
+            mark.take_over(raw, self._run)
             if found.fingerprint != now:
-                mark.note_fingerprint(engine, SPOILT)
+                mark.note_fingerprint(raw, SPOILT)
         if found.fingerprint == now:
             self._watch.say("going on where an earlier run ended")
             return
         self._watch.say("the source has changed since the last run: starting over")
         for table in LONG:
-            with self._writing() as engine:
-                engine.run(f"{target.dialect.emptying} {table.name}")
-        with self._writing() as engine:
-            mark.note_fingerprint(engine, now)
+            with self._writing() as raw:
+                raw.run(f"{target.dialect.emptying} {table.name}")
+        with self._writing() as raw:
+            mark.note_fingerprint(raw, now)
 
     @contextmanager
-    def _writing(self) -> Iterator[Engine]:
-        with self._target.write() as engine:
-            mark.hold(engine, self._run)
-            yield engine
+    def _writing(self) -> Iterator[RawSql[Engine]]:
+        with self._target.write() as raw:
+            mark.hold(raw, self._run)
+            yield raw
 
     def _copy(self, table: Table, rows: int) -> None:
         target = self._target
-        with target.read() as engine:
-            [(last,)] = engine.rows(f"SELECT coalesce(max({table.columns[0]}), 0) FROM {table.name}")
+        with target.read() as raw:
+            [(last,)] = raw.rows(f"SELECT coalesce(max({table.columns[0]}), 0) FROM {table.name}")
         done = count(target, table) if last else 0
         with self._watch.task(f"copying {table.noun}s", rows, done) as advance:
             for page in pages(self._source, table, last):
                 self._notice_sends()
-                with self._writing() as engine:
-                    self._insert(engine, table, page)
+                with self._writing() as raw:
+                    self._insert(raw, table, page)
                 advance(len(page))
 
-    def _insert(self, engine: Engine, table: Table, page: list[Row]) -> None:
+    def _insert(self, raw: RawSql[Engine], table: Table, page: list[Row]) -> None:
         dialect, columns = self._target.dialect, table.columns
         if table is TALLY and dialect.has_slots:
             columns, page = (*columns, "slot"), [(*row, 0) for row in page]
-        dialect.insert(engine, table.name, columns, page)
+        dialect.insert(raw, table.name, columns, page)
 
     def _notice_sends(self) -> None:
         """Better now than after hours. Whatever else may have changed is found out in the end."""
-        with self._source.read() as engine:
-            if engine.last_seq() != self._before.counters.seq:
+        with self._source.read() as raw:
+            if raw.last_seq() != self._before.counters.seq:
                 raise self._spoilt("the source has changed")
 
     def _copy_short_tables(self) -> None:
         target = self._target
-        with self._writing() as engine:
+        with self._writing() as raw:
             for table in SHORT:
-                engine.run(f"DELETE FROM {table.name}")
+                raw.run(f"DELETE FROM {table.name}")
                 for page in pages(self._source, table):
-                    self._insert(engine, table, page)
-            engine.run("UPDATE store SET origin = ?, secret = ?", (self._source.origin, self._source.secret))
-        with self._writing() as engine:
-            target.dialect.go_on_after(engine, self._before.counters)
+                    self._insert(raw, table, page)
+            raw.run("UPDATE store SET origin = ?, secret = ?", (self._source.origin, self._source.secret))
+        with self._writing() as raw:
+            target.dialect.go_on_after(raw, self._before.counters)
 
     def _compare(self) -> dict[Table, int]:
         """The source must be as it was even after its last row was read."""
@@ -271,15 +271,15 @@ class _Migration:
                 copied[table] = here.rows
                 if here != there:
                     wrong.append(f"{here.rows} of {there.rows} {table.noun}s")
-        with self._target.read() as engine:
-            counters = self._target.dialect.counters(engine)
+        with self._target.read() as raw:
+            counters = self._target.dialect.counters(raw)
         if counters.seq < self._before.counters.seq or counters.ledger < self._before.counters.ledger:
             wrong.append("its counters")
         return copied, wrong
 
     def _spoilt(self, what: str) -> MigrationFailed:
-        with self._writing() as engine:
-            mark.note_fingerprint(engine, SPOILT)
+        with self._writing() as raw:
+            mark.note_fingerprint(raw, SPOILT)
         return MigrationFailed(
             f"{what}: stop every server and every program that uses one of the two stores, and run the command again; "
             "it starts over"

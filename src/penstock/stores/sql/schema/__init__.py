@@ -1,4 +1,4 @@
-"""Numbered schema files: which there are, and which a database still lacks."""
+"""The versions of the schema: a numbered file of SQL for each, and which of them a database still lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.errors import StoreForeign
 
 def scripts(dialect: str) -> list[str]:
     """The schema of a dialect, one script per version, oldest first."""
-    folder = files("penstock.stores.sql") / "schema" / dialect
+    folder = files(__name__) / dialect
     found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [entry.read_text(encoding="utf-8") for _, entry in found]
 

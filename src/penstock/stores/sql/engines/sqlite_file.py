@@ -1,4 +1,4 @@
-"""The file of a SQLite store: made for its owner alone, told from the files of others, and missed when it goes away.
+"""The file of a SQLite store: made for its owner alone, told from the files of others, and missed when it is gone.
 
 Nothing here opens the file past SQLite: closing such a descriptor would drop every lock that SQLite holds on the file
 for this process.
@@ -15,8 +15,8 @@ from pathlib import Path
 import apsw
 
 from penstock.errors import StoreForeign, StoreUnavailable
-from penstock.stores.sql import migrations
-from penstock.stores.sql.forks import Inode, refuse_inherited
+from penstock.stores.sql import schema
+from penstock.stores.sql.engines.forks import Inode, refuse_inherited
 
 APPLICATION_ID = int.from_bytes(b"Pnst", "big")
 # The file's own header, and that of the list of tables behind it.
@@ -42,7 +42,7 @@ class SqliteFile:
 
     def _make(self) -> None:
         """SQLite gives its log the mode of the file, so that one rule holds for all. A file that is there keeps the
-        mode that somebody has given it."""
+        mode it was given."""
         try:
             os.mknod(self.real_path, stat.S_IFREG | _MODE)
         except FileExistsError:
@@ -73,7 +73,7 @@ class SqliteFile:
             return
         if application != APPLICATION_ID:
             raise self.not_ours()
-        migrations.missing("sqlite", version)
+        schema.missing("sqlite", version)
 
     def _header(self) -> bytes:
         """Read through SQLite's own layer of files, which keeps a descriptor for as long as this process has locks."""

@@ -1,13 +1,19 @@
 """MariaDB and MySQL, through PyMySQL.
 
-Everything here is understood by both. There is no `NOTIFY`: while somebody waits, a counter is looked at.
+Everything here is understood by both. There is no `NOTIFY`: while a poll waits, a counter is looked at.
+
+One file because the driver, the statements and the wake-ups of a database change together.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl as tls
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from random import SystemRandom
 from secrets import token_bytes
 from typing import Any
@@ -26,31 +32,27 @@ from penstock.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from penstock.stores.sql import migrations
-from penstock.stores.sql.arrivals import COLUMNS
-from penstock.stores.sql.counters import CounterWatch
-from penstock.stores.sql.engine import Row
-from penstock.stores.sql.network import SLOTS, NetworkEngine, Watch, address
-from penstock.stores.sql.statements import with_percent_signs, within_budget
+from penstock.stores.changes import EVERYWHERE
+from penstock.stores.sql import schema
+from penstock.stores.sql.engine import ARRIVING, Row
+from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
+from penstock.stores.sql.statements import Dialect, Statements
+
+log = logging.getLogger(__name__)
 
 # Rows of one INSERT: a server takes packets of 16 MB, and bytes that must be escaped take two.
 _INSERT_ROWS = 500
 _INSERT_BYTES = 4 * 1024 * 1024
-_VALUES = f"({', '.join(['%s'] * len(COLUMNS))}, 0, 0)"
-_INSERT = f"INSERT INTO message ({', '.join(COLUMNS)}, receives, claim) VALUES "
-_ADD_TO_TALLY = """
-    INSERT INTO tally (queue, slot, arrived, departed) VALUES (%s, %s, %s, %s)
-    ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed)"""
 _TICKETS_KEPT = 10_000
-_NOW = "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)"
-# In UTC no hour comes twice. Whoever holds locks and has gone must not keep the others waiting; for that, MySQL has no
-# setting.
+_LOCK_TIMEOUT_MS = 10_000
+# In UTC no hour comes twice. A client that holds locks and has gone must not keep the others waiting; for that, MySQL
+# has no setting.
 _SETTINGS = """
     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
-                innodb_lock_wait_timeout = 10 /*M!100300 , idle_transaction_timeout = 60 */"""
+                innodb_lock_wait_timeout = {lock_timeout_s} /*M!100300 , idle_transaction_timeout = 60 */"""
 _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL "
 # A unit that has waited for a lock then sees what it has waited for; where nothing is locked, all of one answer is of
-# one moment; and whoever looks for units under way sees what they have written.
+# one moment; and a look for units under way sees what they have written.
 _WRITING, _READING, _LOOKING = "READ COMMITTED", "REPEATABLE READ", "READ UNCOMMITTED"
 _ENTRIES_KEPT = 100
 # Connections that can be seen by others: each holds a lock of its own, as there are none in share.
@@ -61,26 +63,80 @@ _MADE_ALREADY = {ER.DUP_FIELDNAME, ER.DUP_KEYNAME}
 _DAMAGED = {ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.CRASHED_ON_USAGE, ER.NOT_KEYFILE, ER.PARSE_ERROR}
 
 
+_LOOK_S = 0.1
+_RETRY_S = 1.0
+# A poll that has not asked for so long does not wait any more.
+_ASKED_S = 1.0
+# A database that hangs keeps the thread, and must not keep the process from ending.
+_END_S = 1.0
+
+STATEMENTS = Statements(
+    Dialect(
+        name="mariadb",
+        parameter="%s",
+        # The driver writes a tuple out in parentheses.
+        among="COLUMN IN ?",
+        # See `MariaEngine.add`.
+        unless_there="",
+        lock="FOR UPDATE",
+        lock_free="FOR UPDATE SKIP LOCKED",
+        # Else the order by number makes it walk through the primary key, that is through all messages of all queues.
+        walk="message FORCE INDEX (message_ready)",
+        age="seq",
+        ledger_of_queue="ledger FORCE INDEX (ledger_by_queue)",
+        streams=False,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MariaSql:
+    """What MariaDB alone is asked. The driver writes parameters into the text itself, so a text may well end with as
+    many rows as there are: those of the two inserts are added by `MariaEngine`."""
+
+    insert_messages: str = f"INSERT INTO message ({', '.join(ARRIVING)}, receives, claim) VALUES"
+    one_message: str = f"({', '.join('?' * len(ARRIVING))}, 0, 0)"
+    take_tickets: str = "INSERT INTO ticket (seq) VALUES"
+    one_ticket: str = "(NULL)"
+    drop_tickets: str = "DELETE FROM ticket WHERE seq >= ? AND seq < ?"
+    drop_old_tickets: str = "DELETE FROM ticket WHERE seq < ?"
+    last_seq: str = "SELECT coalesce(max(seq), 0) FROM ticket"
+    begin: str = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED), version FROM store"
+    add_to_tally: str = """
+        INSERT INTO tally (queue, slot, arrived, departed) VALUES (?, ?, ?, ?)
+        ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed)"""
+    change_queues: str = "UPDATE store SET version = version + 1"
+    prove_writable: str = "UPDATE store SET origin = origin WHERE 1 = 0"
+    has_table: str = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
+    enter_ledger: str = "INSERT INTO ledger_writer (since) SELECT coalesce(max(number), 0) FROM ledger"
+    old_writers: str = "SELECT entry FROM ledger_writer WHERE entry < ? FOR UPDATE SKIP LOCKED"
+    forget_writers: str = "DELETE FROM ledger_writer WHERE {among:entry}"
+    writers: str = "SELECT entry FROM ledger_writer"
+    last_in_ledger: str = "SELECT coalesce(max(number), 0) FROM ledger"
+    writers_since: str = "SELECT entry, since FROM ledger_writer"
+    stirred: str = "SELECT sum(arrived) FROM tally WHERE queue = 0"
+
+
 def _place(number: int) -> str:
     return f"CONCAT('penstock.', CRC32(DATABASE()), '.{number}')"
 
 
 class MariaEngine:
+    statements = STATEMENTS
     shared = True
-    lock = "FOR UPDATE"
-    lock_free = "FOR UPDATE SKIP LOCKED"
-    deletes_into = False
-    # Else the order by number makes it walk through the primary key, that is through all messages of all queues.
-    walk = "message FORCE INDEX (message_ready)"
-    age = "seq"
-    ledger_of_queue = "ledger FORCE INDEX (ledger_by_queue)"
+    finish_claimed = None
 
     def __init__(
-        self, connection: pymysql.Connection[Any], connect_aside: Callable[[], pymysql.Connection[Any]]
+        self,
+        connection: pymysql.Connection[Any],
+        connect_aside: Callable[[], pymysql.Connection[Any]],
+        entries_kept: int,
     ) -> None:
         """`connect_aside` makes connections that see what others have not committed yet."""
         self.connection = connection
         self._connect_aside = connect_aside
+        self._entries_kept = entries_kept
+        self._sql = STATEMENTS.of(MariaSql)
         self._isolation = ""
         self._in_ledger = False
         self._slot = SystemRandom().randrange(SLOTS)
@@ -94,7 +150,7 @@ class MariaEngine:
             self._execute(_ISOLATION + isolation, ())
             self._isolation = isolation
         self._in_ledger = False
-        [(now, version)] = self.rows(f"SELECT {_NOW}, version FROM store")
+        [(now, version)] = self.rows(self._sql.begin)
         return now, version
 
     def commit(self) -> None:
@@ -114,20 +170,19 @@ class MariaEngine:
             self.connection.close()
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
-        self._execute(with_percent_signs(sql), params)
+        self._execute(sql, params)
         return list(self._cursor.fetchall())
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
-        return self.rows(within_budget(sql), (*params, budget))
+        return self.rows(sql, (*params, budget))
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        return self._execute(with_percent_signs(sql), params)
+        return self._execute(sql, params)
 
-    def add(self, table: str, columns: Sequence[str], row: Sequence[object]) -> bool:
+    def add(self, sql: str, row: Sequence[object]) -> bool:
         """INSERT IGNORE would also cut off what is too long."""
-        places = ", ".join(["%s"] * len(columns))
         try:
-            self._cursor.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", tuple(row))
+            self._cursor.execute(sql, tuple(row))
         except pymysql.IntegrityError as error:
             if error.args[0] == ER.DUP_ENTRY:
                 return False  # only the statement has failed
@@ -136,8 +191,8 @@ class MariaEngine:
             raise translated(error) from error
         return True
 
-    def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
-        for row in params:
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        for row in rows:
             self.run(sql, row)
 
     def _execute(self, sql: str, params: Sequence[object]) -> int:
@@ -146,42 +201,40 @@ class MariaEngine:
         except pymysql.Error as error:
             raise translated(error) from error
 
-    def among(self, column: str) -> str:
-        return f"{column} IN ?"
-
     def listed(self, numbers: Iterable[int]) -> tuple[int | None, ...]:
         """The driver writes it out in parentheses. Nothing is among (NULL)."""
         return tuple(numbers) or (None,)
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
         for piece in _pieces(rows):
-            self._execute(_INSERT + ", ".join([_VALUES] * len(piece)), [value for row in piece for value in row])
+            places = ", ".join([self._sql.one_message] * len(piece))
+            self._execute(f"{self._sql.insert_messages} {places}", [value for row in piece for value in row])
 
     def next_seqs(self, count: int) -> list[int]:
         """An INSERT whose number of rows is known gets consecutive numbers, `auto_increment_increment` apart."""
         seqs: list[int] = []
         while len(seqs) < count:
             piece = min(count - len(seqs), 1_000)
-            self._execute("INSERT INTO ticket (seq) VALUES " + ", ".join(["(NULL)"] * piece), ())
+            self._execute(f"{self._sql.take_tickets} {', '.join([self._sql.one_ticket] * piece)}", ())
             first = int(self._cursor.lastrowid or 0)
             seqs += range(first, first + piece * self._step, self._step)
         if seqs:
-            # The last one tells others how far the numbers are; it goes when it is old, and nobody can still hold it.
-            self._execute("DELETE FROM ticket WHERE seq >= %s AND seq < %s", (seqs[0], seqs[-1]))
+            # The last one tells others how far the numbers are; it goes when it is old, and no unit can still hold it.
+            self._execute(self._sql.drop_tickets, (seqs[0], seqs[-1]))
             if seqs[-1] % _TICKETS_KEPT < count:
-                self._execute("DELETE FROM ticket WHERE seq < %s", (seqs[-1] - _TICKETS_KEPT,))
+                self._execute(self._sql.drop_old_tickets, (seqs[-1] - _TICKETS_KEPT,))
         return seqs
 
     def last_seq(self) -> int:
         """What others have taken and not committed yet does not count."""
-        [(seq,)] = self.rows("SELECT coalesce(max(seq), 0) FROM ticket")
+        [(seq,)] = self.rows(self._sql.last_seq)
         return int(seq)
 
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
         # In one order, so that two units with one slot never wait for each other.
         counted = {**changes, 0: (1, 0)} if stirring else changes
         for queue, change in sorted(counted.items()):
-            self._execute(_ADD_TO_TALLY, (queue, self._slot, *change))
+            self._execute(self._sql.add_to_tally, (queue, self._slot, *change))
 
     def is_used_elsewhere(self) -> bool:
         places = ", ".join(f"IS_USED_LOCK({_place(number)})" for number in range(_PLACES))
@@ -190,44 +243,41 @@ class MariaEngine:
 
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""
-        self.run("UPDATE store SET origin = origin WHERE 1 = 0")
+        self.run(self._sql.prove_writable)
 
     def has_table(self, name: str) -> bool:
-        return bool(
-            self.rows(
-                "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", (name,)
-            )
-        )
+        return bool(self.rows(self._sql.has_table, (name,)))
+
+    def change_queues(self) -> None:
+        self.run(self._sql.change_queues)
 
     def enter_ledger(self) -> None:
         """Leave word of how far the ledger is now: the numbers that this unit takes are higher."""
         if self._in_ledger:
             return
         self._in_ledger = True
-        self._execute("INSERT INTO ledger_writer (since) SELECT coalesce(max(number), 0) FROM ledger", ())
+        self._execute(self._sql.enter_ledger, ())
         entry = int(self._cursor.lastrowid or 0)
-        if entry % _ENTRIES_KEPT < self._step:
+        if entry % self._entries_kept < self._step:
             # Of units that have ended; those under way are locked.
-            old = self.rows(
-                "SELECT entry FROM ledger_writer WHERE entry < ? FOR UPDATE SKIP LOCKED", (entry - _ENTRIES_KEPT,)
-            )
-            entries = self.listed(ended for (ended,) in old)
-            self.run(f"DELETE FROM ledger_writer WHERE {self.among('entry')}", (entries,))
+            old = self.rows(self._sql.old_writers, (entry - self._entries_kept,))
+            self.run(self._sql.forget_writers, (self.listed(ended for (ended,) in old),))
 
     def ledger_end(self) -> int:
-        """Whoever has taken numbers up to the last one has left word before. Whose word is committed has ended, and its
-        rows with it. Word and rows are read as they are after this look: a unit that only reads begins anew."""
+        """A unit that has taken numbers up to the last one has left word before. One whose word is committed has ended,
+        and its rows are there. Word and rows are read as they are after this look: a unit that only reads begins
+        anew."""
         try:
             with closing(self._connect_aside()) as aside, aside.cursor() as cursor:
-                cursor.execute("SELECT coalesce(max(number), 0) FROM ledger")
+                cursor.execute(self._sql.last_in_ledger)
                 [(last,)] = cursor.fetchall()
-                cursor.execute("SELECT entry, since FROM ledger_writer")
+                cursor.execute(self._sql.writers_since)
                 entries: dict[int, int] = dict(cursor.fetchall())
         except pymysql.Error as error:
             raise translated(error) from error
         if self._isolation == _READING:
             self.commit()
-        ended = {entry for (entry,) in self.rows("SELECT entry FROM ledger_writer")}
+        ended = {entry for (entry,) in self.rows(self._sql.writers)}
         return min([int(last), *(since for entry, since in entries.items() if entry not in ended)])
 
 
@@ -236,11 +286,12 @@ def _pieces(rows: Sequence[Row]) -> Iterator[list[Row]]:
     piece: list[Row] = []
     size = 0
     for row in rows:
-        if piece and (len(piece) == _INSERT_ROWS or size + len(row[-1]) > _INSERT_BYTES):
+        *_, body = row
+        if piece and (len(piece) == _INSERT_ROWS or size + len(body) > _INSERT_BYTES):
             yield piece
             piece, size = [], 0
         piece.append(row)
-        size += len(row[-1])
+        size += len(body)
     if piece:
         yield piece
 
@@ -270,7 +321,8 @@ def translated(error: pymysql.Error) -> PenstockError:
 class MariaDatabase:
     """`?ssl_ca=FILE` asks for TLS with that authority."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, lock_timeout_ms: int = _LOCK_TIMEOUT_MS, entries_kept: int = _ENTRIES_KEPT) -> None:
+        """`entries_kept` is how many words of units that have written into the ledger may pile up."""
         parts = address(url)
         params = dict(parse_qsl(parts.query))
         authority = params.pop("ssl_ca", None)
@@ -284,6 +336,7 @@ class MariaDatabase:
                 "a MariaDB store is mariadb://USER:PASSWORD@HOST:PORT/DATABASE, perhaps with ?ssl_ca=FILE"
             )
         self._database = database
+        self._entries_kept = entries_kept
         self._options: dict[str, Any] = {
             "host": parts.hostname,
             "port": port,
@@ -295,7 +348,7 @@ class MariaDatabase:
             "read_timeout": 60,
             "write_timeout": 60,
             "client_flag": CLIENT.FOUND_ROWS,
-            "init_command": _SETTINGS,
+            "init_command": _SETTINGS.format(lock_timeout_s=max(1, lock_timeout_ms // 1000)),
         }
         try:
             # Without a word the driver would build a context anew for every connection.
@@ -314,11 +367,11 @@ class MariaDatabase:
     def connect(self) -> NetworkEngine:
         connection = self.connection()
         self._take_place(connection)
-        return MariaEngine(connection, self._connect_aside)
+        return MariaEngine(connection, self._connect_aside, self._entries_kept)
 
     @staticmethod
     def _take_place(connection: pymysql.Connection[Any]) -> None:
-        """Be seen by a migration. Where all places are taken, or the server gives none, others are seen or nobody."""
+        """Be seen by a transfer. Where all places are taken, or the server gives none, others are seen or none."""
         with suppress(pymysql.Error), connection.cursor() as cursor:
             for number in SystemRandom().sample(range(_PLACES), _PLACES):
                 cursor.execute(f"SELECT GET_LOCK({_place(number)}, 0)")
@@ -356,7 +409,7 @@ class MariaDatabase:
         if cursor.fetchone() != (1,):
             raise StoreBusy("another server is preparing the database")
         version = self._version(cursor)
-        scripts = migrations.missing("mariadb", version)
+        scripts = schema.missing("mariadb", version)
         for script in scripts:
             for statement in script.split(";\n"):
                 if statement.strip():
@@ -383,8 +436,69 @@ class MariaDatabase:
         if not tables:
             return 0
         cursor.execute("SELECT schema_version FROM store")
-        rows = cursor.fetchall()
-        return int(rows[0][0]) if rows else 0
+        found = cursor.fetchone()  # none where a server was killed while it made the tables
+        if found is None:
+            return 0
+        (version,) = found
+        return int(version)
 
     def watch(self) -> Watch:
         return CounterWatch(self.connection)
+
+
+class CounterWatch:
+    """Word between servers, on a database that sends none: while a poll asks, a counter is looked at.
+
+    The sum over queue 0 grows with every unit, of whatever process, that has made messages ready.
+    """
+
+    def __init__(self, connect: Callable[[], pymysql.Connection[Any]]) -> None:
+        self._connect = connect
+        self._asked_at = 0.0
+        self._asked = threading.Event()
+        self._changed = False
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock-counters", daemon=True)
+        self._thread.start()
+
+    def tell(self, queues: set[str]) -> None:
+        """The counter has told it already."""
+
+    def changed(self) -> Container[str]:
+        self._asked_at = time.monotonic()
+        self._asked.set()
+        changed, self._changed = self._changed, False
+        return EVERYWHERE if changed else ()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._asked.set()
+        self._thread.join(_END_S)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._asked.wait()
+            if self._stopping.is_set():
+                return
+            try:
+                with closing(self._connect()) as connection:
+                    connection.autocommit(True)
+                    self._look(connection)
+            except (PenstockError, pymysql.Error, OSError) as error:
+                log.warning("word from other servers comes late: %s", error)
+                self._stopping.wait(_RETRY_S)
+
+    def _look(self, connection: pymysql.Connection[Any]) -> None:
+        seen: object = None
+        look = STATEMENTS.of(MariaSql).stirred
+        with connection.cursor() as cursor:
+            while not self._stopping.is_set():
+                cursor.execute(look)
+                found = cursor.fetchone()
+                if found != seen:
+                    seen, self._changed = found, True
+                self._stopping.wait(_LOOK_S)
+                if time.monotonic() - self._asked_at > _ASKED_S:
+                    self._asked.clear()
+                    if not self._stopping.is_set():  # else it would not be asked again
+                        self._asked.wait()

@@ -11,27 +11,24 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
 from penstock.limits import Limits
-from penstock.stores.protocol import Unit
-from penstock.stores.sql.engine import Engine
-from penstock.stores.sql.hints import Hints
-from penstock.stores.sql.session import Cache, Session
+from penstock.stores.sql.engine import Engine, RawSql
+from penstock.stores.sql.session import Cache, Hints, Session
 from penstock.stores.sql.unit import SqlUnit
 
 log = logging.getLogger(__name__)
 
-# How long nobody tries again after the database could not be reached.
+# How long no unit tries again after the database could not be reached.
 _REST_S = 0.5
 _UNREACHABLE = "the database cannot be reached; trying again soon"
-# In a row of its own in every tally: see the schema.
+# Rows of every tally, of which a connection counts in one: see the schema.
 SLOTS = 64
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%00")
 
@@ -63,6 +60,9 @@ class NetworkEngine(Engine, Protocol):
 
     def close(self) -> None: ...
 
+    def is_used_elsewhere(self) -> bool:
+        """See `SqlStore`."""
+
 
 class Watch(Protocol):
     """Word of other processes that have made messages ready. It works in a thread of its own."""
@@ -89,22 +89,34 @@ class Database(Protocol):
     def watch(self) -> Watch: ...
 
 
-@dataclass
 class Link:
-    """A connection, and what was read through it that is still true."""
+    """A connection, what was read through it that is still true, and the unit it serves."""
 
-    engine: NetworkEngine
-    cache: Cache = field(default_factory=Cache)
+    __slots__ = ("cache", "engine", "session", "unit")
+
+    def __init__(self, engine: NetworkEngine, origin: str, limits: Limits, hints: Hints) -> None:
+        self.engine = engine
+        self.cache = Cache()
+        self.session = Session(engine, origin, self.cache, limits, hints)
+        self.unit = SqlUnit(self.session)
 
 
 class NetworkStore:
     inline = False
 
-    def __init__(self, url: str, database: Database, lanes: int, limits: Limits = Limits()) -> None:
+    def __init__(
+        self,
+        url: str,
+        database: Database,
+        lanes: int,
+        limits: Limits = Limits(),
+        clock: Callable[[], int] = system_clock,
+    ) -> None:
         self.url = url
-        self.limits = limits
         self.lanes = lanes
-        # The database's time, and when it was that by the clock that nobody sets.
+        self.limits = limits
+        self._clock = clock
+        # The database's time, and when it was that by the clock that is never set.
         self._told: tuple[int, float] | None = None
         self._database = database
         self._lanes = threading.BoundedSemaphore(lanes)
@@ -118,33 +130,39 @@ class NetworkStore:
 
     @property
     def ahead_ms(self) -> int:
-        """Whoever sets this machine's clock while a unit is open has not changed the time of the others."""
+        """Setting this machine's clock while a unit is open does not change the time of the others."""
         if self._told is None:
             return 0
         now, at = self._told
-        return now + round((time.monotonic() - at) * 1000) - system_clock()
+        return now + round((time.monotonic() - at) * 1000) - self._clock()
 
     @contextmanager
-    def unit(self, write: bool = True) -> Iterator[Unit]:
+    def unit(self, write: bool = True) -> Iterator[SqlUnit]:
         with self._lanes:
             link = self._begin(write)
-            session = Session(link.engine, self._origin, link.cache, self._hints, self.limits)
+            session = link.session
             try:
-                yield SqlUnit(session)
+                yield link.unit
                 session.flush()
                 link.engine.commit()
             except BaseException as error:
                 self._abandon(link, error)
                 raise
+            # Before another unit has the connection.
+            stirred = session.stirred | session.sent_to
             self._keep(link)
-        stirred = session.stirred | session.sent_to
         if stirred and not self._closed:
             # A hint that cannot be given must not look as if the unit had failed.
             with suppress(OSError, RuntimeError):
                 self._watching().tell(stirred)
 
+    @contextmanager
+    def raw(self, write: bool = True) -> Iterator[RawSql[Engine]]:
+        with self.unit(write) as unit:
+            yield RawSql(unit.session.engine)
+
     def _begin(self, write: bool) -> Link:
-        """A connection may have been lost while nobody used it: then another one is made."""
+        """A connection may have been lost while it was idle: then another one is made."""
         while True:
             try:
                 link = self._idle.pop()
@@ -167,21 +185,22 @@ class NetworkStore:
             self._abandon(link, error)
             raise
         self._told = now, time.monotonic()
-        link.cache.is_of(version)
+        link.cache.keep_only(version)
+        link.session.begin()
 
     def _connect(self) -> Link:
         if time.monotonic() < self._resting_until:
             raise StoreUnavailable(_UNREACHABLE)
         try:
-            return Link(self._database.connect())
+            return Link(self._database.connect(), self._origin, self.limits, self._hints)
         except PenstockError as error:
             self._resting_until = time.monotonic() + _REST_S
-            # Where the database is, is for the log, not for whoever has sent a request.
+            # Where the database is, is for the log, not for the client that has sent a request.
             log.warning("%s", error)
             raise StoreUnavailable(_UNREACHABLE) from error
 
     def _abandon(self, link: Link, error: BaseException) -> None:
-        """Nothing of the unit has happened, or, if the database went away at its very end, nobody knows."""
+        """Nothing of the unit has happened, or, if the database went away at its very end, it is not known."""
         link.cache.clear()
         self._hints.forget()
         if not isinstance(error, StoreUnavailable):
@@ -209,6 +228,18 @@ class NetworkStore:
             if self._watch is None:
                 self._watch = self._database.watch()
             return self._watch
+
+    def is_used_elsewhere(self) -> bool:
+        with self._lanes:
+            link = self._begin(write=False)
+            try:
+                used = link.engine.is_used_elsewhere()
+                link.engine.commit()
+            except BaseException as error:
+                self._abandon(link, error)
+                raise
+            self._keep(link)
+            return used
 
     def has_room(self) -> bool:
         """The database itself says when it is full."""

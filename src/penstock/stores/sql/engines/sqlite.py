@@ -1,4 +1,4 @@
-"""The embedded store: SQLite in WAL mode, every commit synced.
+"""SQLite: the embedded store, in WAL mode, every commit synced.
 
 `apsw` brings a SQLite of its own. The one inside Python here and there still has the WAL-reset bug that was fixed in
 3.51.3 and that can corrupt a file shared by several processes.
@@ -6,6 +6,8 @@
 A unit is one `BEGIN IMMEDIATE` transaction, so there is one writer at a time among all processes; a unit takes
 well under a millisecond. What the store remembers between units it forgets as soon as SQLite says that another
 connection has changed the file.
+
+One file because the driver, the statements and the store of a database change together.
 """
 
 from __future__ import annotations
@@ -13,24 +15,35 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import SystemRandom
 from secrets import token_bytes
 
 import apsw
 
-from penstock import ids, limits
+from penstock import ids
 from penstock.complaint import Complaint
-from penstock.errors import InvalidSetting, StoreBusy, StoreCorrupt, StoreFull, StoreReadOnly, StoreUnavailable
+from penstock.errors import (
+    InvalidSetting,
+    PenstockError,
+    StoreBusy,
+    StoreCorrupt,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from penstock.limits import Limits
 from penstock.stores.changes import AllBut
-from penstock.stores.protocol import Store, Unit
-from penstock.stores.sql import forks, migrations
-from penstock.stores.sql.apsw_engine import ApswEngine, translated
-from penstock.stores.sql.session import Cache, Session
-from penstock.stores.sql.sqlite_file import APPLICATION_ID, SqliteFile
+from penstock.stores.sql import schema
+from penstock.stores.sql.engine import ARRIVING, RawSql, Row
+from penstock.stores.sql.engines import forks
+from penstock.stores.sql.engines.sqlite_file import APPLICATION_ID, SqliteFile
+from penstock.stores.sql.session import Cache, Session, body_in
+from penstock.stores.sql.statements import Dialect, Statements
 from penstock.stores.sql.unit import SqlUnit
 
 log = logging.getLogger(__name__)
@@ -42,7 +55,7 @@ _PAGE_BYTES = 4096
 _CHECKPOINT_PAGES = 4_000
 # A page in the WAL has a header of its own.
 _LOG_PAGE_BYTES = _PAGE_BYTES + 24
-# Whoever writes this often is here to stay.
+# A process that writes this often is here to stay.
 _UNITS_BEFORE_LENGTHENING = 64
 # Kept free for claims and acks: sends stop before the device is full.
 _RESERVE_BYTES = 32 * 1024 * 1024
@@ -52,12 +65,164 @@ _BUSY_NAP_S = 0.0005
 _LOOK_S = 1.0
 # A server starts beside others that are at work, and nothing waits for it yet.
 _OPENING_PATIENCE_S = 10.0
-_EMPTY_QUEUES = """
-    SELECT name FROM queue AS q WHERE deleted_at IS NULL
-       AND NOT EXISTS (SELECT 1 FROM tally WHERE tally.queue = q.number AND arrived > departed) LIMIT ?"""
+# Rows that are read at once where their bodies are added up.
+_PIECE_ROWS = 16
+
+# There is one writer at a time: nothing has to be locked.
+STATEMENTS = Statements(
+    Dialect(
+        name="sqlite",
+        parameter="?",
+        among="COLUMN IN (SELECT value FROM json_each(?))",
+        unless_there="ON CONFLICT DO NOTHING",
+        lock="",
+        lock_free="",
+        walk="message",
+        age="seq",
+        ledger_of_queue="ledger",
+        streams=True,
+    )
+)
 
 
-def open_sqlite(url: str, path: str, patience_ms: int, limits: Limits = Limits()) -> Store:
+@dataclass(frozen=True, slots=True)
+class SqliteSql:
+    """What SQLite alone is asked."""
+
+    insert_message: str = f"""
+        INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
+        VALUES ({", ".join("?" * len(ARRIVING))}, 0, 0)"""
+    add_to_tally: str = """
+        INSERT INTO tally (queue, arrived, departed) VALUES (?, ?, ?)
+        ON CONFLICT (queue) DO UPDATE
+        SET arrived = arrived + excluded.arrived, departed = departed + excluded.departed"""
+    last_seq: str = "SELECT arrived FROM tally WHERE queue = 0"
+    has_table: str = "SELECT 1 FROM sqlite_schema WHERE name = ?"
+    write_row: str = "INSERT INTO store SELECT * FROM store"
+    unwrite_row: str = "DELETE FROM store WHERE rowid > (SELECT min(rowid) FROM store)"
+    empty_queues: str = """
+        SELECT name FROM queue AS q WHERE deleted_at IS NULL
+        AND NOT EXISTS (SELECT 1 FROM tally WHERE tally.queue = q.number AND arrived > departed) LIMIT ?"""
+
+
+class SqliteEngine:
+    """There is one writer at a time, so sequence numbers are counted in a row."""
+
+    statements = STATEMENTS
+    shared = False
+    finish_claimed = None
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._cursor = connection.cursor()
+        self._sql = STATEMENTS.of(SqliteSql)
+        # The last sequence number given out, and how many of them are not written down yet.
+        self._seq: int | None = None
+        self._given = 0
+
+    def forget(self) -> None:
+        """The store was changed elsewhere, or a unit was lost."""
+        self._seq, self._given = None, 0
+
+    def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
+        try:
+            return self._cursor.execute(sql, params).fetchall()
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
+        """In pieces: looking at each row on its own takes as long as reading it."""
+        rows: list[Row] = []
+        try:
+            cursor = self._cursor.execute(sql, params)
+            while piece := list(islice(cursor, _PIECE_ROWS)):
+                budget -= sum([len(body_in(row)) for row in piece])
+                rows += piece
+                if budget <= 0:
+                    break
+        except apsw.Error as error:
+            raise translated(error) from error
+        while len(rows) > 1 and budget + len(body_in(rows[-1])) <= 0:
+            budget += len(body_in(rows.pop()))
+        return rows
+
+    def run(self, sql: str, params: Sequence[object] = ()) -> int:
+        try:
+            self._cursor.execute(sql, params)
+        except apsw.Error as error:
+            raise translated(error) from error
+        return self.connection.changes()
+
+    def add(self, sql: str, row: Sequence[object]) -> bool:
+        return self.run(sql, row) > 0
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        try:
+            self._cursor.executemany(sql, rows)
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    def listed(self, numbers: Iterable[int]) -> str:
+        return f"[{','.join(map(str, numbers))}]"
+
+    def insert_messages(self, rows: Sequence[Row]) -> None:
+        self.many(self._sql.insert_message, rows)
+
+    def next_seqs(self, count: int) -> range:
+        """They are given back if the unit is lost."""
+        last = self.last_seq()
+        self._seq = last + count
+        self._given += count
+        return range(last + 1, last + 1 + count)
+
+    def last_seq(self) -> int:
+        if self._seq is None:
+            [(seq,)] = self.rows(self._sql.last_seq)
+            self._seq = int(seq)
+        return self._seq
+
+    def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
+        rows = [(queue, arrived, departed) for queue, (arrived, departed) in changes.items()]
+        if self._given:
+            rows.append((0, self._given, 0))
+            self._given = 0
+        self.many(self._sql.add_to_tally, rows)
+
+    def has_table(self, name: str) -> bool:
+        return bool(self.rows(self._sql.has_table, (name,)))
+
+    def change_queues(self) -> None:
+        """SQLite tells other connections that the file has changed."""
+
+    def enter_ledger(self) -> None:
+        """No other unit is writing."""
+
+    def prove_writable(self) -> None:
+        """By a row that comes and goes: SQLite writes nothing for an update that changes nothing."""
+        self.run(self._sql.write_row)
+        self.run(self._sql.unwrite_row)
+
+    def ledger_end(self) -> int:
+        """One writer at a time writes the rows in their order."""
+        return ids.SEQ_MAX
+
+
+def translated(error: apsw.Error) -> PenstockError:
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy("another process is writing to the store")
+        case apsw.FullError():
+            return StoreFull("the device of the store is full")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreCorrupt(f"the store is damaged: {error}")
+        # Our statements are fixed: one that SQLite does not understand has not found the tables it needs.
+        case apsw.SQLError() if str(error).startswith("no such"):
+            return StoreCorrupt(f"the store is damaged: {error}")
+        case _:
+            return StoreUnavailable(f"the store cannot be used: {error}")
+
+
+def open_sqlite(url: str, path: str, patience_ms: int, limits: Limits) -> SqliteStore:
     """`path` is what follows `sqlite://`: `/relative/to/here.db`, or `//absolute/path.db`."""
     if not path.startswith("/") or len(path) < 2:
         raise InvalidSetting(f"a SQLite store is sqlite:///relative.db or sqlite:////absolute.db, not {url!r}")
@@ -69,13 +234,27 @@ class SqliteStore:
     lanes = 1
     ahead_ms = 0
 
-    def __init__(self, url: str, path: Path, patience_ms: int = 10_000, limits: Limits = Limits()) -> None:
+    def __init__(
+        self,
+        url: str,
+        path: Path,
+        patience_ms: int = 10_000,
+        limits: Limits = Limits(),
+        *,
+        look_s: float = _LOOK_S,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         if tuple(map(int, apsw.sqlite_lib_version().split("."))) < _OLDEST_SAFE_SQLITE:
             raise InvalidSetting(
                 f"SQLite {apsw.sqlite_lib_version()} can corrupt shared files; 3.51.3 or later is needed"
             )
         self.url = url
         self.limits = limits
+        self._sql = STATEMENTS.of(SqliteSql)
+        self._look_s = look_s
+        self._monotonic = monotonic
+        self._sleep = sleep
         self._file = SqliteFile(path)
         self.path = self._file.path
         self._process = os.getpid()
@@ -90,14 +269,14 @@ class SqliteStore:
 
     def _open(self) -> None:
         """While others open a new file too, SQLite calls it busy without asking the busy handler first."""
-        patient_until = time.monotonic() + self._patience_s
+        patient_until = self._monotonic() + self._patience_s
         while True:
             try:
                 return self._connect()
             except StoreBusy:
-                if time.monotonic() >= patient_until:
+                if self._monotonic() >= patient_until:
                     raise
-            time.sleep(_BUSY_NAP_S)
+            self._sleep(_BUSY_NAP_S)
 
     def _connect(self) -> None:
         try:
@@ -107,24 +286,26 @@ class SqliteStore:
             raise translated(error) from error
         try:
             forks.note_opened(self._connection, self._file.inode())
-            # Whoever is refused leaves the file and its WAL as they are.
+            # A connection that is refused leaves the file and its WAL as they are.
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             if self._connection.readonly("main"):
                 # SQLite would open it all the same, and refuse to write only when there is something to write.
                 raise StoreReadOnly(f"{self.path} may only be read: a store has to be written to")
             self._connection.set_busy_handler(self._wait_for_others)
             self._waiting_since = 0.0
-            self._engine = ApswEngine(self._connection)
+            self._engine = SqliteEngine(self._connection)
             self._cache = Cache()
             self._write_units = 0
             stat = os.statvfs(self.path.parent)
             self._reserve = min(_RESERVE_BYTES, stat.f_blocks * stat.f_frsize // _RESERVE_SHARE)
             self._configure()
             self._migrate()
-            [(self._origin, self.secret)] = self._engine.rows("SELECT origin, secret FROM store")
+            [(origin, self.secret)] = self._engine.rows("SELECT origin, secret FROM store")
+            self._session = Session(self._engine, origin, self._cache, self.limits)
+            self._unit = SqlUnit(self._session)
             self._seen_version = self._data_version()
             self._file.note_opened()
-            self._look_at = time.monotonic() + _LOOK_S
+            self._look_at = self._monotonic() + self._look_s
             self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         except apsw.Error as error:
             self.close()
@@ -152,7 +333,7 @@ class SqliteStore:
         with self._transaction("BEGIN IMMEDIATE"):
             [(version,)] = self._engine.rows("PRAGMA user_version")
             self._refuse_foreign_tables(version)
-            scripts = migrations.missing("sqlite", version)
+            scripts = schema.missing("sqlite", version)
             for script in scripts:
                 self._connection.execute(script)
             if version == 0:
@@ -162,32 +343,37 @@ class SqliteStore:
                 self._connection.execute(f"PRAGMA user_version = {version + len(scripts)}")
 
     def _refuse_foreign_tables(self, version: int) -> None:
-        """The header of a file may still look new while somebody else's tables are in the WAL beside it."""
+        """The header of a file may still look new while tables of another program are in the WAL beside it."""
         [(application,)] = self._engine.rows("PRAGMA application_id")
         [(tables,)] = self._engine.rows("SELECT count(*) FROM sqlite_schema")
         if application != APPLICATION_ID and (application or version or tables):
             raise self._file.not_ours()
 
     @contextmanager
-    def unit(self, write: bool = True) -> Iterator[Unit]:
+    def unit(self, write: bool = True) -> Iterator[SqlUnit]:
         if os.getpid() != self._process:
             raise forks.inherited(self.path)
         if self._failure is not None:
             self._reopen(self._failure)
-        elif time.monotonic() >= self._look_at:
+        elif self._monotonic() >= self._look_at:
             self._look()
         with self._transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
             version = self._data_version()
             if version != self._cache.version:
-                self._cache.is_of(version)
+                self._cache.keep_only(version)
                 self._engine.forget()
-            session = Session(self._engine, self._origin, self._cache, limits=self.limits)
-            yield SqlUnit(session)
-            session.flush()
+            self._session.begin()
+            yield self._unit
+            self._session.flush()
             if write:
                 self._write_units += 1
                 if self._write_units == _UNITS_BEFORE_LENGTHENING:
                     self._lengthen_log()
+
+    @contextmanager
+    def raw(self, write: bool = True) -> Iterator[RawSql[SqliteEngine]]:
+        with self.unit(write):
+            yield RawSql(self._engine)
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -233,19 +419,19 @@ class SqliteStore:
 
     def _wait_for_others(self, _tries: int) -> bool:
         """SQLite's own waiting doubles its naps up to 100 ms; units are far shorter than that."""
-        now = time.monotonic()
+        now = self._monotonic()
         if not self._waiting_since:
             self._waiting_since = now
         if now - self._waiting_since >= self._patience_s:
             return False
-        time.sleep(_BUSY_NAP_S)
+        self._sleep(_BUSY_NAP_S)
         return True
 
     def _look(self) -> None:
         """The next unit looks again when this raises, so a file that is put back is found at once."""
         self._refuse_gone()
         self._trouble.end(f"{self.path} is there again")
-        self._look_at = time.monotonic() + _LOOK_S
+        self._look_at = self._monotonic() + self._look_s
 
     def _refuse_gone(self) -> None:
         try:
@@ -273,7 +459,7 @@ class SqliteStore:
             self._engine.prove_writable()
 
     def is_used_elsewhere(self) -> bool:
-        """Whether anybody else has the file open: everybody who has holds a lock on it in share, so nobody gets it
+        """Whether another connection has the file open: each of them holds a lock on it in share, so none gets it
         alone."""
         patience_s, self._patience_s = self._patience_s, 0.0
         self._connection.pragma("locking_mode", "exclusive")
@@ -306,7 +492,9 @@ class SqliteStore:
             version = self._data_version()
             if version == self._seen_version:
                 return ()
-            changed = AllBut({name for (name,) in self._connection.execute(_EMPTY_QUEUES, (limits.WAITERS,))})
+            changed = AllBut(
+                {name for (name,) in self._connection.execute(self._sql.empty_queues, (self.limits.waiters,))}
+            )
         except apsw.Error:
             return ()
         self._seen_version = version

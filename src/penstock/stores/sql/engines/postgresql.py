@@ -2,17 +2,25 @@
 
 A claim locks the rows it takes and passes over those that others have locked. Sequence numbers come from a sequence, so
 that servers do not wait for each other, and word of new messages from `NOTIFY`.
+
+One file because the driver, the statements and the wake-ups of a database change together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import os
+import select
+import threading
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from random import SystemRandom
 from secrets import token_bytes
 from urllib.parse import parse_qsl, quote, urlencode
 from zlib import crc32
 
+import msgspec
 import psycopg
 from psycopg import sql as names
 from psycopg.types.numeric import Int8BinaryDumper
@@ -28,22 +36,21 @@ from penstock.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from penstock.stores.sql import migrations
-from penstock.stores.sql.arrivals import COLUMNS
-from penstock.stores.sql.engine import Row
-from penstock.stores.sql.network import SLOTS, NetworkEngine, Watch, address
-from penstock.stores.sql.notices import NoticeWatch
-from penstock.stores.sql.statements import with_percent_signs, within_budget
+from penstock.stores.changes import EVERYWHERE
+from penstock.stores.sql import schema
+from penstock.stores.sql.engine import ARRIVING, Row
+from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
+from penstock.stores.sql.statements import Dialect, Statements
+
+log = logging.getLogger(__name__)
 
 _SCHEMA = "penstock"
 _LOCKS = int.from_bytes(b"Pnst", "big")
 # From so many rows on, a COPY is quicker than an INSERT for each.
 _COPY_ROWS = 12
-_INSERT = f"""
-    INSERT INTO message ({", ".join(COLUMNS)}, receives, claim)
-    VALUES ({", ".join(["?"] * len(COLUMNS))}, 0, 0)"""
-_COPY = f"COPY message ({', '.join(COLUMNS)}, receives, claim) FROM STDIN (FORMAT BINARY)"
+_COPY = f"COPY message ({', '.join(ARRIVING)}, receives, claim) FROM STDIN (FORMAT BINARY)"
 _COPY_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea", "int8", "int8")
+# The rows are written out: see `PostgresEngine.add_to_tallies`.
 _ADD_TO_TALLY = """
     INSERT INTO tally (queue, slot, arrived, departed) VALUES {rows}
     ON CONFLICT (queue, slot) DO UPDATE
@@ -56,7 +63,7 @@ _MOST_AHEAD = 1_000
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _LAST_LEDGER_NUMBER = "CASE WHEN is_called THEN last_value ELSE 0 END"
 
-# Whoever holds locks and has gone must not keep the others waiting.
+# A client that holds locks and has gone must not keep the others waiting.
 _OPTIONS = {
     "connect_timeout": "5",
     "tcp_user_timeout": "10000",
@@ -65,41 +72,88 @@ _OPTIONS = {
     "keepalives_count": "3",
     "application_name": "penstock",
 }
+_LOCK_TIMEOUT_MS = 10_000
 _SETTINGS = (
-    "SET lock_timeout = '10s'; SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
+    "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
     "SET client_encoding = 'UTF8'; SET default_transaction_isolation = 'read committed'; "
     # Every statement of ours has its index, and finds few rows through it. Where statistics are old, the planner would
     # rather read a whole table.
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; "
 )
 
+# Notices of a busy server are gathered for so long; all notices of a database pass through one lock.
+_GATHER_S = 0.01
+_RETRY_S = 1.0
+_SLEEP_MS = 30_000
+# A database that hangs keeps the thread, and must not keep the process from ending.
+_END_S = 1.0
+# PostgreSQL takes 8,000 bytes. A longer list of queues means: look everywhere.
+_PAYLOAD_BYTES = 7_900
+_ALL = ""
+
+STATEMENTS = Statements(
+    Dialect(
+        name="postgresql",
+        parameter="%s",
+        among="COLUMN = ANY(?::bigint[])",
+        unless_there="ON CONFLICT DO NOTHING",
+        lock="FOR UPDATE",
+        lock_free="FOR UPDATE SKIP LOCKED",
+        walk="message",
+        # As the index has it: see the schema.
+        age="(seq + 0)",
+        ledger_of_queue="ledger",
+        streams=False,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresSql:
+    """What PostgreSQL alone is asked, but for what goes with the beginning and the end of a unit: that is one text of
+    several statements, which take no parameters."""
+
+    insert_message: str = f"""
+        INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
+        VALUES ({", ".join("?" * len(ARRIVING))}, 0, 0)"""
+    next_seqs: str = "SELECT nextval('message_seq') FROM generate_series(1, ?)"
+    last_seq: str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_seq"
+    # Messages go from their table into the ledger in one round trip. The sum keeps the planner from reading the queue.
+    finish_claimed: str = """
+        WITH gone AS (
+            DELETE FROM message AS m USING unnest(?::bigint[], ?::bigint[]) AS latest (seq, claim)
+            WHERE m.seq = latest.seq AND abs(m.claim) = latest.claim AND m.queue + 0 = ? RETURNING m.*),
+        recorded AS ({into_ledger} FROM gone AS m {as_the_queue_wants} ORDER BY m.seq)
+        SELECT seq FROM gone"""
+    change_queues: str = "UPDATE store SET version = version + 1"
+    prove_writable: str = "UPDATE store SET origin = origin WHERE 1 = 0"
+    has_table: str = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
+
 
 def _in_use(schema: str) -> int:
-    """The number of a lock that every connection holds in share. Nobody takes it alone: it is there to be seen."""
+    """The number of a lock that every connection holds in share. None takes it alone: it is there to be seen."""
     return crc32(schema.encode(), _LOCKS + 1) - 2**31
 
 
 class PostgresEngine:
+    statements = STATEMENTS
     shared = True
-    lock = "FOR UPDATE"
-    lock_free = "FOR UPDATE SKIP LOCKED"
-    deletes_into = True
-    walk = "message"
-    age = "(seq + 0)"
-    ledger_of_queue = "ledger"
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         self.connection = connection
+        self._sql = STATEMENTS.of(PostgresSql)
         self._writes = False
         self._slot = SystemRandom().randrange(SLOTS)
         self._cursor = connection.cursor(binary=True)
         self._text_cursor = connection.cursor()
-        self._now_and_version = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version"
-        # Whoever writes holds a lock in share whose second number is how far the ledger was when the unit began. Nobody
-        # takes such a lock alone, so nobody waits for it: it is there to be seen.
+        now_and_version = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version"
+        # A unit that writes holds a lock in share whose second number is how far the ledger was when the unit began.
+        # None takes such a lock alone, so none waits for it: it is there to be seen.
         under_way = crc32(schema.encode(), _LOCKS) - 2**31
-        self._writing = f"pg_advisory_xact_lock_shared({under_way}, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"
+        writing = f"pg_advisory_xact_lock_shared({under_way}, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"
+        self._begin_writing = f"BEGIN; {now_and_version} FROM store, ledger_number, {writing}"
+        self._begin_reading = f"{_BEGIN_READING}; {now_and_version} FROM store"
         self._ledger_ends = (
             f"SELECT {_LAST_LEDGER_NUMBER} FROM ledger_number; "
             "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
@@ -114,17 +168,14 @@ class PostgresEngine:
             "AND pid <> pg_backend_pid() LIMIT 1"
         )
         # What goes with the end of the unit; sequence numbers taken ahead of need, and how many this unit has needed.
-        self._last_words = ""
+        self._at_commit = ""
         self._ahead: list[int] = []
         self._needed = 0
 
     def begin(self, write: bool) -> tuple[int, int]:
         """In one round trip."""
         ahead = min(self._needed, _MOST_AHEAD) if write and self._needed >= _FEWEST_AHEAD else 0
-        if write:
-            text = f"BEGIN; {self._now_and_version} FROM store, ledger_number, {self._writing}"
-        else:
-            text = f"{_BEGIN_READING}; {self._now_and_version} FROM store"
+        text = self._begin_writing if write else self._begin_reading
         if ahead:
             text += f"; SELECT nextval('message_seq') FROM generate_series(1, {ahead})"
         try:
@@ -138,12 +189,12 @@ class PostgresEngine:
         if write:
             self._needed = 0
         self._writes = write
-        self._last_words = ""
+        self._at_commit = ""
         return now, version
 
     def commit(self) -> None:
         try:
-            cursor = self._text_cursor.execute(f"{self._last_words}COMMIT".encode())
+            cursor = self._text_cursor.execute(f"{self._at_commit}COMMIT".encode())
             while cursor.nextset():
                 pass
         except psycopg.Error as error:
@@ -164,43 +215,38 @@ class PostgresEngine:
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         try:
-            return self._cursor.execute(with_percent_signs(sql), params).fetchall()
+            return self._cursor.execute(sql, params).fetchall()
         except psycopg.Error as error:
-            if _is_unspeakable(error):
+            if _is_refused_by_the_driver(error):
                 return []  # what cannot be there is not found
             raise translated(error) from error
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
-        return self.rows(within_budget(sql), (*params, budget))
+        return self.rows(sql, (*params, budget))
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
         try:
-            return self._cursor.execute(with_percent_signs(sql), params).rowcount
+            return self._cursor.execute(sql, params).rowcount
         except psycopg.Error as error:
-            if _is_unspeakable(error):
+            if _is_refused_by_the_driver(error):
                 raise InvalidRequest(str(error)) from error
             raise translated(error) from error
 
-    def add(self, table: str, columns: Sequence[str], row: Sequence[object]) -> bool:
-        places = ", ".join("?" * len(columns))
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) ON CONFLICT DO NOTHING"
+    def add(self, sql: str, row: Sequence[object]) -> bool:
         return self.run(sql, row) > 0
 
-    def many(self, sql: str, params: Iterable[Sequence[object]]) -> None:
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         try:
-            self._cursor.executemany(with_percent_signs(sql), params)
+            self._cursor.executemany(sql, rows)
         except psycopg.Error as error:
             raise translated(error) from error
-
-    def among(self, column: str) -> str:
-        return f"{column} = ANY(?::bigint[])"
 
     def listed(self, numbers: Iterable[int]) -> list[int]:
         return list(numbers)
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
         if len(rows) < _COPY_ROWS:
-            self.many(_INSERT, rows)
+            self.many(self._sql.insert_message, rows)
             return
         try:
             with self._cursor.copy(_COPY) as copy:
@@ -214,12 +260,12 @@ class PostgresEngine:
         self._needed += count
         seqs, self._ahead = self._ahead[:count], self._ahead[count:]
         if len(seqs) < count:
-            more = self.rows("SELECT nextval('message_seq') FROM generate_series(1, ?)", (count - len(seqs),))
+            more = self.rows(self._sql.next_seqs, (count - len(seqs),))
             seqs += [seq for (seq,) in more]
         return seqs
 
     def last_seq(self) -> int:
-        [(seq,)] = self.rows("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_seq")
+        [(seq,)] = self.rows(self._sql.last_seq)
         return int(seq)
 
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
@@ -228,10 +274,17 @@ class PostgresEngine:
         rows = [
             f"({queue}, {self._slot}, {arrived}, {departed})" for queue, (arrived, departed) in sorted(changes.items())
         ]
-        self._last_words = _ADD_TO_TALLY.format(rows=", ".join(rows)) if rows else ""
+        self._at_commit = _ADD_TO_TALLY.format(rows=", ".join(rows)) if rows else ""
 
     def has_table(self, name: str) -> bool:
-        return bool(self.rows("SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?", (name,)))
+        return bool(self.rows(self._sql.has_table, (name,)))
+
+    def change_queues(self) -> None:
+        self.run(self._sql.change_queues)
+
+    def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: int, now: int) -> Set[int]:
+        params = (list(claims), list(claims.values()), queue, now, outcome)
+        return {seq for (seq,) in self.rows(self._sql.finish_claimed, params)}
 
     def enter_ledger(self) -> None:
         """The unit has said so at its beginning."""
@@ -241,12 +294,12 @@ class PostgresEngine:
 
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""
-        self.run("UPDATE store SET origin = origin WHERE 1 = 0")
+        self.run(self._sql.prove_writable)
 
     def ledger_end(self) -> int:
-        """What was given out by now belongs to units that have ended, or to such as can be seen under way. Who looks
-        for them first would miss one that begins and ends in between. And rows are to be read as they are after this
-        look: a unit that only reads begins anew, or it would not see what has been committed since it began."""
+        """What was given out by now belongs to units that have ended, or to units that can be seen under way. In the
+        other order, a unit that begins and ends in between would be missed. And rows are to be read as they are after
+        this look: a unit that only reads begins anew, or it would not see what has been committed since it began."""
         text = self._ledger_ends if self._writes else f"COMMIT; BEGIN; {self._ledger_ends}; COMMIT; {_BEGIN_READING}"
         try:
             cursor = self._text_cursor.execute(text.encode())
@@ -254,7 +307,7 @@ class PostgresEngine:
                 cursor.nextset()
             [(last,)] = cursor.fetchall()
             cursor.nextset()
-            # A lock tells the lower half of its number: so far behind the last one is no unit.
+            # A lock tells the lower half of its number: no unit is that far behind the last one.
             return int(last) - max([(last - number) % 2**32 for (number,) in cursor.fetchall()], default=0)
         except psycopg.Error as error:
             raise translated(error) from error
@@ -265,7 +318,7 @@ def on_one_line(error: psycopg.Error) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _is_unspeakable(error: psycopg.Error) -> bool:
+def _is_refused_by_the_driver(error: psycopg.Error) -> bool:
     """Whether the driver itself refused a parameter, such as a text with a NUL: the database has not heard of it."""
     return isinstance(error, psycopg.DataError) and error.sqlstate is None
 
@@ -288,7 +341,8 @@ def translated(error: psycopg.Error) -> PenstockError:
 class PostgresDatabase:
     """`?schema=` chooses where in the database the tables are; other parameters are libpq's own."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, lock_timeout_ms: int = _LOCK_TIMEOUT_MS) -> None:
+        self._settings = f"SET lock_timeout = {lock_timeout_ms}; {_SETTINGS}"
         params = dict(parse_qsl(address(url).query, keep_blank_values=True))
         self._schema = params.pop("schema", _SCHEMA)
         # PostgreSQL cuts off what is longer, and two stores would be one.
@@ -306,8 +360,8 @@ class PostgresDatabase:
         except psycopg.Error as error:
             raise StoreUnavailable(f"the database cannot be reached: {on_one_line(error)}") from error
         try:
-            schema = names.Identifier(self._schema)
-            connection.execute(names.SQL(_SETTINGS + "SET search_path = {}").format(schema))
+            name = names.Identifier(self._schema)
+            connection.execute(names.SQL(self._settings + "SET search_path = {}").format(name))
         except psycopg.Error as error:
             connection.close()
             raise translated(error) from error
@@ -346,7 +400,7 @@ class PostgresDatabase:
                 raise InvalidSetting(f"the database has the encoding {encoding}; Penstock needs UTF8")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCKS,))
             version = self._version(connection)
-            scripts = migrations.missing("postgresql", version)
+            scripts = schema.missing("postgresql", version)
             if version == 0:
                 connection.execute(names.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(names.Identifier(self._schema)))
             for script in scripts:
@@ -380,3 +434,104 @@ class PostgresDatabase:
 
     def watch(self) -> Watch:
         return NoticeWatch(self.connection, f"penstock_{crc32(self._schema.encode()):08x}")
+
+
+class NoticeWatch:
+    """Word between servers on one database: `LISTEN` and `NOTIFY`, on a connection of their own.
+
+    Nothing depends on it: a notice is sent after the commit it tells of, many queues in one, and may be lost together
+    with its connection. A poll that waits looks on its own from time to time.
+    """
+
+    def __init__(self, connect: Callable[[], psycopg.Connection[Row]], channel: str) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._to_tell: set[str] = set()
+        self._heard: set[str] = set()
+        self._heard_of_all = False
+        self._stopping = threading.Event()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        self._thread = threading.Thread(target=self._run, name="penstock-notices", daemon=True)
+        self._thread.start()
+
+    def tell(self, queues: set[str]) -> None:
+        with self._lock:
+            is_first = not self._to_tell
+            self._to_tell |= queues
+            if is_first and not self._stopping.is_set():
+                self._wake()
+
+    def changed(self) -> Container[str]:
+        if not self._heard_of_all and not self._heard:
+            return ()
+        with self._lock:
+            heard, self._heard = self._heard, set()
+            everywhere, self._heard_of_all = self._heard_of_all, False
+        return EVERYWHERE if everywhere else heard
+
+    def close(self) -> None:
+        with self._lock:
+            self._stopping.set()
+            self._wake()
+        self._thread.join(_END_S)
+        if not self._thread.is_alive():
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._wake_write, b"x")
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                with self._connect() as connection:
+                    self._listen(connection)
+            except (PenstockError, psycopg.Error, OSError) as error:
+                if not self._stopping.is_set():
+                    log.warning("word from other servers comes late: %s", str(error).strip())
+            self._stopping.wait(_RETRY_S)
+
+    def _listen(self, connection: psycopg.Connection[Row]) -> None:
+        # A notice is not data: its commit need not wait for the disk.
+        connection.execute("SET synchronous_commit = off")
+        connection.execute(f"LISTEN {self._channel}")
+        self._heard_of_all = True  # of what was said before we listened
+        poll = select.poll()  # and not select, which knows no descriptor above 1,023
+        poll.register(connection.fileno(), select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        while not self._stopping.is_set():
+            # Both before we sleep: what an earlier connection has not said wakes no server any more, and what has come
+            # while we spoke is with the driver already.
+            self._say(connection)
+            self._hear(connection)
+            if self._wake_read in dict(poll.poll(_SLEEP_MS)):
+                os.read(self._wake_read, 4096)
+
+    def _hear(self, connection: psycopg.Connection[Row]) -> None:
+        own = connection.info.backend_pid
+        for notice in connection.notifies(timeout=0):
+            if notice.pid != own:
+                try:
+                    queues = msgspec.json.decode(notice.payload, type=list[str])
+                except msgspec.MsgspecError:  # too many to tell, or not in our words
+                    self._heard_of_all = True
+                else:
+                    with self._lock:
+                        self._heard.update(queues)
+
+    def _say(self, connection: psycopg.Connection[Row]) -> None:
+        with self._lock:
+            queues, self._to_tell = self._to_tell, set()
+        if queues:
+            encoded = msgspec.json.encode(sorted(queues))
+            payload = encoded.decode() if len(encoded) <= _PAYLOAD_BYTES else _ALL
+            try:
+                connection.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
+            except psycopg.Error:
+                with self._lock:
+                    self._to_tell |= queues
+                raise
+            self._stopping.wait(_GATHER_S)

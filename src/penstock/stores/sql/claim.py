@@ -1,0 +1,233 @@
+"""How messages are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from msgspec import Struct
+
+from penstock import policy
+from penstock.ids import make_id
+from penstock.model import Claimed, Dedup, Message, Outcome, Queue
+from penstock.policy import Verdict
+from penstock.stores.sql.engine import Row
+from penstock.stores.sql.moves import Moves
+from penstock.stores.sql.runs import each_run, runs_of
+from penstock.stores.sql.session import (
+    FROM_THE_BEGINNING,
+    Session,
+    Start,
+    body_in,
+    deadline_in,
+    decode_attributes,
+    receives_in,
+    sent_at_in,
+    seq_in,
+)
+from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
+from penstock.stores.sql.twins import Twins
+
+_FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
+_HELD = """receives = receives + 1, claim = abs(claim) + 1,
+                           first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?"""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSql:
+    head: str = Bounded("""
+        SELECT {message} FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} > ?
+        ORDER BY {age} LIMIT ? {lock_free}""")
+    # The same, but not read.
+    measured_head: str = """
+        SELECT {measured} FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} > ?
+        ORDER BY {age} LIMIT ? {lock_free}"""
+    ready: str = "SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} > ? ORDER BY {age} LIMIT ?"
+    # The sum keeps a database from reading the queue once more instead of these messages.
+    chosen: str = Bounded("""
+        SELECT {message} FROM message WHERE {among:seq} AND queue + 0 = ? AND ready_at = 0
+        ORDER BY seq {lock_free}""")
+    hold: str = f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{among:seq}}"
+    hold_to_deadline: str = f"""
+        UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END, {_HELD}
+        WHERE {{among:seq}}"""
+    hold_unread: ByRuns = by_runs(f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{which}}")
+
+
+class Share(Struct, frozen=True):
+    """The messages whose number leaves the remainder `rank` when it is divided by `among`."""
+
+    rank: int
+    among: int
+
+
+class Terms(Struct, frozen=True):
+    """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
+    their deadline fail; whose share comes first; and whether they are read, or only measured."""
+
+    until: int
+    to_deadline: bool = False
+    heeds_deadlines: bool = True
+    share: Share | None = None
+    reads: bool = True
+
+
+class Claims:
+    __slots__ = ("_moves", "_session", "_sql", "_twins")
+
+    def __init__(self, session: Session, twins: Twins, moves: Moves) -> None:
+        self._session = session
+        self._twins = twins
+        self._moves = moves
+        self._sql = session.engine.statements.of(ClaimSql)
+
+    def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        found = self._session.queue(queue)
+        hold = found.settings.visibility_ms if hold_ms is None else hold_ms
+        return self.claim_on(found, limit, now, Terms(now + hold if hold > 0 else 0))
+
+    def claim_on(self, found: Queue, limit: int, now: int, terms: Terms) -> Claimed:
+        rows, more = self.take(found, limit, now, terms)
+        return Claimed(self._delivered(found, rows, now, terms), more)
+
+    def take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
+        """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
+        session, limits = self._session, self._session.limits
+        if found.settings.dedup is Dedup.CLAIM:
+            session.lock_queue(found.number)  # else two claims at once hand out a message and its twin
+            self._twins.go_on(found.number, now, limits.step_rows)
+        hints = session.hints
+        start = hints.start(found.number) if hints else FROM_THE_BEGINNING
+        promoted = session.promote(found, now, limits.promote_rows, start.due)
+        if promoted:
+            start = FROM_THE_BEGINNING
+        taken: list[Row] = []
+        after, room, rounds = start.after, limits.claim_bytes, 0
+        while rounds < limits.claim_rounds and len(taken) < limit and room > 0:
+            rows = self._head(found, terms, after, limit - len(taken), room)
+            if not rows and not start.after:
+                return taken, False
+            if not rows:
+                start, after = FROM_THE_BEGINNING, 0
+                continue
+            rounds += 1
+            delivered = self._judge(found, rows, now, terms)
+            self._hold(delivered, now, terms)
+            last = seq_in(rows[-1])
+            after = last if delivered else self._clear(found, last, now, terms)
+            taken += delivered
+            if terms.reads:
+                room -= sum(map(len, map(body_in, delivered)))
+        if hints and terms.until and promoted < limits.promote_rows:
+            # A share leaves gaps behind it.
+            seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
+            hints.keep(found.number, start, Start(seen, now))
+        return taken, len(taken) < limit
+
+    def _head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
+        """The oldest ready messages, which no other unit can claim before this one ends."""
+        if terms.share is not None:
+            return self._own_share_first(queue, terms.share, after, limit, room)
+        engine, params = self._session.engine, (queue.number, after, limit)
+        if terms.reads:
+            return engine.rows_within(self._sql.head, params, room)
+        return engine.rows(self._sql.measured_head, params)
+
+    def _own_share_first(self, queue: Queue, share: Share, after: int, limit: int, room: int) -> list[Row]:
+        """Of the ready messages, those of the share; where they are too few, the oldest of the others as well.
+
+        The share is looked for only among the first, or a queue of a million messages would be read for each claim.
+        """
+        engine = self._session.engine
+        few = min(max(limit, self._session.limits.share_rows), limit * share.among * 2)
+        ready = engine.rows(self._sql.ready, (queue.number, after, few))
+        own = [seq for (seq,) in ready if seq % share.among == share.rank]
+        others = [seq for (seq,) in ready if seq % share.among != share.rank]
+        chosen = engine.listed((own + others)[:limit])
+        return engine.rows_within(self._sql.chosen, (chosen, queue.number), room)
+
+    def _judge(self, queue: Queue, rows: list[Row], now: int, terms: Terms) -> list[Row]:
+        """The rows to deliver; all others leave the queue here."""
+        settings = queue.settings
+        if settings.dedup is not Dedup.CLAIM and self._are_all_delivered(queue, rows, now, terms):
+            return rows
+        judged = [(row, self._verdict(queue, row, now, terms)) for row in rows]
+        if settings.dedup is Dedup.CLAIM:
+            # Only what is handed out takes its twins along: a message that has expired must not.
+            wanted = {seq_in(row) for row, verdict in judged if verdict is Verdict.DELIVER}
+            gone = self._twins.collapse(queue, list(map(seq_in, rows)), wanted, now)
+            judged = [(row, verdict) for row, verdict in judged if seq_in(row) not in gone]
+        delivered: list[Row] = []
+        others: dict[Verdict, list[int]] = {}
+        for row, verdict in judged:
+            if verdict is Verdict.DELIVER:
+                delivered.append(row)
+            else:
+                others.setdefault(verdict, []).append(seq_in(row))
+        for verdict, seqs in others.items():
+            if verdict is Verdict.DEAD_LETTER and settings.redrive is not None:
+                dead_letters = self._session.queue(settings.redrive.dead_letter_queue)
+                self._moves.carry_over(queue, dead_letters, seqs, Outcome.DEAD_LETTERED, now)
+            else:
+                self._session.finish(queue.number, seqs, _FINISHED[verdict], now)
+        return delivered
+
+    def _clear(self, queue: Queue, after: int, now: int, terms: Terms) -> int:
+        """Where one message cannot be delivered, a million behind it may be as old: take many away at once.
+
+        Returns the number of the last message seen.
+        """
+        step = self._session.limits.step_rows
+        rows = self._session.engine.rows(self._sql.measured_head, (queue.number, after, step))
+        dead = list(takewhile(lambda row: self._verdict(queue, row, now, terms) is not Verdict.DELIVER, rows))
+        self._judge(queue, dead, now, terms)
+        return int(seq_in(dead[-1])) if dead else after
+
+    @staticmethod
+    def _are_all_delivered(queue: Queue, rows: list[Row], now: int, terms: Terms) -> bool:
+        """The usual case, told by the oldest: nothing is expired, nothing has a deadline or was received too often."""
+        oldest = min(map(sent_at_in, rows), default=now)
+        most = max(map(receives_in, rows), default=0)
+        has_deadline = terms.heeds_deadlines and any(deadline is not None for deadline in map(deadline_in, rows))
+        return not has_deadline and policy.judge(queue.settings, now, oldest, most, None) is Verdict.DELIVER
+
+    @staticmethod
+    def _verdict(queue: Queue, row: Row, now: int, terms: Terms) -> Verdict:
+        deadline_at = deadline_in(row) if terms.heeds_deadlines else None
+        return policy.judge(queue.settings, now, sent_at_in(row), receives_in(row), deadline_at)
+
+    def _hold(self, rows: Sequence[Row], now: int, terms: Terms) -> None:
+        if not rows:
+            return
+        engine, sql = self._session.engine, self._sql
+        seqs = list(map(seq_in, rows))
+        if not terms.reads:
+            for statement, _, which in each_run(engine, sql.hold_unread, runs_of(seqs)):
+                engine.run(statement, (terms.until, now, now, *which))
+        elif terms.to_deadline:
+            engine.run(sql.hold_to_deadline, (now, terms.until, now, now, engine.listed(seqs)))
+        else:
+            engine.run(sql.hold, (terms.until, now, now, engine.listed(seqs)))
+
+    def _delivered(self, queue: Queue, rows: Sequence[Row], now: int, terms: Terms) -> list[Message]:
+        """The messages as they are after their claim."""
+        until = terms.until
+        origin, name = self._session.origin, queue.name
+        return [
+            Message(
+                make_id(origin, sent_at, seq),
+                seq,
+                name,
+                body,
+                content_type,
+                attributes and decode_attributes(attributes),
+                sent_at,
+                deadline_at if terms.to_deadline and deadline_at is not None and deadline_at > now else until or now,
+                receives + 1,
+                claim + 1,
+                deadline_at,
+                came_from,
+            )
+            for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at, came_from in rows
+        ]

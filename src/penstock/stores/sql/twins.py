@@ -1,0 +1,161 @@
+"""Twins: messages of one queue with the same dedup key.
+
+A queue with `Dedup.SEND` stores no second one. One with `Dedup.CLAIM` stores them all, and they collapse: when one is
+handed out, those behind it finish. A message may have a million twins. A unit finishes at most a step of them, and what
+is left is noted in a row of `collapse`: the twins with this key up to a sequence number, none of which is handed out
+any more. Later claims of the queue and the sweep go on with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from penstock import policy
+from penstock.ids import make_id
+from penstock.model import Dedup, Outcome, Queue
+from penstock.stores.sql.session import Session
+
+# Keys of a queue, and queues, that one unit goes on with.
+_KEYS = 100
+_QUEUES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TwinSql:
+    with_key: str = "SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? ORDER BY seq"
+    drop_key: str = "UPDATE message SET dedup_key = NULL WHERE seq = ?"
+    keys: str = "SELECT seq, dedup_key, body_hash FROM message WHERE {among:seq} ORDER BY seq"
+    set_key: str = "UPDATE message SET dedup_key = ? WHERE seq = ?"
+    seen: str = """
+        SELECT m.seq, m.dedup_key, m.receives, c.through FROM message AS m
+        LEFT JOIN collapse AS c ON c.queue = m.queue AND c.dedup_key = m.dedup_key
+        WHERE {among:m.seq} ORDER BY m.seq"""
+    # The plus sign keeps the planner from walking all ready messages for each twin: their key is what finds them.
+    behind: str = """
+        SELECT t.seq FROM message AS m
+        JOIN message AS t ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
+        WHERE {among:m.seq} AND t.receives = 0 AND +t.ready_at = 0 LIMIT ?"""
+    note: str = "INSERT INTO collapse (queue, dedup_key, through) VALUES (?, ?, ?) {unless_there}"
+    note_again: str = "UPDATE collapse SET through = ? WHERE queue = ? AND dedup_key = ?"
+    noted: str = "SELECT dedup_key, through FROM collapse WHERE queue = ? ORDER BY dedup_key LIMIT ?"
+    left: str = """
+        SELECT seq FROM message WHERE queue = ? AND dedup_key = ? AND seq <= ? AND receives = 0
+        AND +ready_at = 0 LIMIT ?"""
+    done: str = "DELETE FROM collapse WHERE queue = ? AND dedup_key = ?"
+    queues: str = "SELECT DISTINCT queue FROM collapse ORDER BY queue LIMIT ?"
+    spare: str = """
+        UPDATE message SET dedup_key = NULL WHERE {among:seq} AND EXISTS (
+            SELECT 1 FROM collapse AS c
+            WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq)"""
+
+
+class Twins:
+    __slots__ = ("_session", "_sql")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._sql = session.engine.statements.of(TwinSql)
+
+    def find(self, queue: Queue, key: bytes | None, now: int) -> str | None:
+        """The id of the live message with this key.
+
+        One past its retention gives up its key instead of its life: its holder may still ack it.
+        """
+        if key is None:
+            return None
+        engine = self._session.engine
+        for seq, sent_at in engine.rows(self._sql.with_key, (queue.number, key)):
+            if not policy.is_expired(queue.settings, now, sent_at):
+                return make_id(self._session.origin, sent_at, seq)
+            engine.run(self._sql.drop_key, (seq,))
+        return None
+
+    def leave_out(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> Sequence[int]:
+        """Of messages that go from one queue to another, finish those whose key is there already, and give the others
+        the key they need there."""
+        session = self._session
+        keys = session.engine.rows(self._sql.keys, (session.engine.listed(seqs),))
+        if there.settings.dedup is Dedup.CLAIM:
+            # Such a queue holds twins until one of them is claimed.
+            session.engine.many(
+                self._sql.set_key,
+                [(policy.dedup_key_on_arrival(there.settings, key, hashed), seq) for seq, key, hashed in keys],
+            )
+            return seqs
+        kept, twins, held = [], [], set()
+        for seq, own_key, hashed in keys:
+            key = policy.dedup_key_on_arrival(there.settings, own_key, hashed)
+            if key is not None and (key in held or self.find(there, key, now) is not None):
+                twins.append(seq)
+                continue
+            kept.append(seq)
+            if key is not None:
+                held.add(key)
+            if key != own_key:
+                session.engine.run(self._sql.set_key, (key, seq))
+        session.finish(here.number, twins, outcome, now)
+        return kept
+
+    # How they collapse
+
+    def collapse(self, queue: Queue, seen: Sequence[int], delivered: Collection[int], now: int) -> set[int]:
+        """Of messages with one key that were never received, only the oldest is handed out; returns what has collapsed.
+
+        Twins of what is to be `delivered` are found by their key, wherever in the queue they are. A message that was
+        handed out before keeps to itself: its holder may be working on it, and a later twin may carry news.
+        """
+        engine, step = self._session.engine, self._session.limits.step_rows
+        oldest: dict[bytes, int] = {}
+        twins: set[int] = set()
+        for seq, key, receives, doomed_through in engine.rows(self._sql.seen, (engine.listed(seen),)):
+            if receives or key is None:
+                continue
+            if key in oldest or (doomed_through is not None and seq <= doomed_through):
+                twins.add(seq)
+            elif seq in delivered:
+                oldest[key] = seq
+        behind = engine.rows(self._sql.behind, (engine.listed(oldest.values()), step))
+        twins.update(seq for (seq,) in behind)
+        if len(behind) == step:
+            self._note(queue.number, oldest)
+        return set(self._finish(queue.number, sorted(twins), now))
+
+    def go_on(self, queue: int, now: int, limit: int) -> int:
+        """Finish up to `limit` of the twins that earlier units have left, and say how many. The queue is locked."""
+        engine = self._session.engine
+        finished = 0
+        for key, through in engine.rows(self._sql.noted, (queue, _KEYS)):
+            room = limit - finished
+            if room <= 0:
+                break
+            twins = engine.rows(self._sql.left, (queue, key, through, room))
+            finished += len(self._finish(queue, sorted(seq for (seq,) in twins), now))
+            if len(twins) < room:
+                engine.run(self._sql.done, (queue, key))
+        return finished
+
+    def sweep(self, now: int, limit: int) -> int:
+        finished = 0
+        for (queue,) in self._session.engine.rows(self._sql.queues, (_QUEUES,)):
+            if finished < limit:
+                self._session.lock_queue(queue)
+                finished += self.go_on(queue, now, limit - finished)
+        return finished
+
+    def spare(self, seqs: Sequence[int]) -> None:
+        """What has come into a queue after its twins were handed out is not one of those that still have to
+        collapse."""
+        self._session.engine.run(self._sql.spare, (self._session.engine.listed(seqs),))
+
+    def _note(self, queue: int, keys: Collection[bytes]) -> None:
+        engine = self._session.engine
+        through = engine.last_seq()
+        for key in sorted(keys):
+            if not engine.add(self._sql.note, (queue, key, through)):
+                engine.run(self._sql.note_again, (through, queue, key))
+
+    def _finish(self, queue: int, seqs: Sequence[int], now: int) -> list[int]:
+        collapsed = self._session.lock_ready(seqs)
+        self._session.finish(queue, collapsed, Outcome.COLLAPSED, now)
+        return collapsed
