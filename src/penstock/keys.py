@@ -1,4 +1,4 @@
-"""API keys and what they allow, as pure functions and values.
+"""API keys and what they permit: rules as pure functions, and the keyring of a process.
 
 A rule is `queue|<action>|<name>`: the name may be a glob (`orders-*`), the action `*`. The four actions:
 
@@ -35,7 +35,7 @@ _NAME = re.compile(f"{NAME_CHARACTERS}{{1,{NAME_LENGTH}}}", re.ASCII)
 
 
 def mint() -> str:
-    """A new secret: 256 random bits behind a prefix that scanners for leaked secrets can know."""
+    """A new secret: 256 random bits behind a prefix that scanners for leaked secrets can recognise."""
     return _PREFIX + token_urlsafe(32)
 
 
@@ -92,7 +92,7 @@ def _matches(glob: str, queue: str) -> bool:
 
 
 def fits(glob: str, name: str) -> bool:
-    """Whether a name fits a glob, in time that no glob can blow up, as a regular expression's could."""
+    """Whether a name fits a glob, in bounded time: a regular expression could take exponentially long."""
     first, *between = glob.split("*")
     if not between:
         return name == glob
@@ -120,7 +120,7 @@ class Keyring:
 
     def load(self, keys: Iterable[Key]) -> None:
         known = list(keys)
-        # A store that ever had a key asks for one for ever: revoking the last must not open the gate.
+        # A store that has ever had a key always asks for one: revoking the last must not open the gate.
         self.asks_for_keys = bool(known)
         self._by_digest = {key.digest: key for key in known if key.revoked_at is None}
 

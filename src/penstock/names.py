@@ -1,7 +1,7 @@
 """What a queue may be called.
 
 One rule serves every API: the letters, digits and signs that EmoDB allows, and capital letters for the
-APIs that know no such limit. A name never holds a slash, so it never escapes a path; the one slash we
+APIs without that limit. A name never holds a slash, so it never escapes a path; the one slash we
 use ourselves (`dedupq/x`) marks a name space and cannot be typed through a face.
 """
 
@@ -22,7 +22,7 @@ def is_valid(name: str) -> bool:
 
 
 def check_with_space(name: str) -> str:
-    """For those who may name a name space as well."""
+    """For callers that may give a name space as well."""
     check(name.removeprefix(DEDUP_SPACE))
     return name
 

@@ -1,4 +1,4 @@
-"""What should become of a message, as pure functions. Stores apply these decisions; they make none."""
+"""What should become of a message, as pure functions. Stores apply these decisions; they make none of their own."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.errors import MoveConflict
 from penstock.model import Dedup, Draft, Move, QueueChange, Selection, Settings
 
 # How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
-# claim of a queue with twins writes all over, is half as long.
+# claim of a queue with twins writes to all over, is half as long.
 KEY_BYTES = 16
 
-# A move with a pace goes on so often, if it may move that many messages at all.
+# How often a move with a pace takes a step, if it may move that many messages at all.
 _STEPS_PER_SECOND = 10
 _LONGEST_PAUSE_MS = 1_000
 
@@ -44,7 +44,7 @@ def is_expired(settings: Settings, now: int, sent_at: int) -> bool:
 
 
 def ready_at(settings: Settings, delay_ms: int | None, now: int) -> int:
-    """When a message sent now may first be claimed; 0 is at once. Its own delay goes before the queue's."""
+    """When a message sent now may first be claimed; 0 is at once. Its own delay overrides the queue's."""
     delay = settings.delay_ms if delay_ms is None else delay_ms
     return now + delay if delay > 0 else 0
 
@@ -55,13 +55,13 @@ def backoff_ms(settings: Settings, receives: int) -> int:
     if backoff is None or receives < 1:
         return 0
     if settings.redrive is not None and receives >= settings.redrive.max_receives:
-        return 0  # it is not tried again, and whoever looks after dead letters should see it soon
+        return 0  # it will not be tried again, and should soon be seen among the dead letters
     return doubled_ms(backoff.first_ms, backoff.most_ms, receives)
 
 
 def doubled_ms(first_ms: int, most_ms: int, receives: int) -> int:
     """Twice as long with every receive after the first, up to a limit."""
-    # Shifted no further than where every limit is passed: a message may be received very often.
+    # Shifted no further than any limit: a message may be received very often.
     return min(most_ms, first_ms << min(max(0, receives - 1), 64))
 
 
@@ -84,8 +84,8 @@ def dedup_key_on_arrival(settings: Settings, key: bytes | None, hashed: bytes) -
 
 
 def refuse_conflict(source: str, target: str | None, unfinished: Iterable[Move]) -> None:
-    """One move of a queue at a time. Two in a ring would carry the same messages round for ever. A dry run is in
-    nobody's way."""
+    """One move of a queue at a time: two in a ring would carry the same messages round forever. A dry run disturbs no
+    other."""
     for move in unfinished:
         if not move.terms.dry_run and (source in (move.source, move.target) or target == move.source):
             raise MoveConflict(source, target)
@@ -107,7 +107,7 @@ def move_room(move: Move, limit: int) -> int:
 
 
 def move_next_at(move: Move, moved: int, now: int) -> int:
-    """When a move may go on that has just moved so many."""
+    """When a move that has just moved this many messages may continue."""
     per_second = move.terms.per_second
     return now - -moved * 1_000 // per_second if per_second and moved else move.next_at
 

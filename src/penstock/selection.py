@@ -1,4 +1,4 @@
-"""Which messages of a queue are meant, judged one by one: by age, receives, content type, and what is in the body."""
+"""Which messages of a queue a move selects: by age, receives, content type, and what is in the body."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def parse_path(text: str) -> list[str | int]:
     while end < len(text):
         found = _STEP.match(text, end)
         if found is None:
-            raise ValueError(f"the path cannot be read from {text[end : end + 20]!r} on; it is like $.order.lines[0]")
+            raise ValueError(
+                f"the path cannot be read from {text[end : end + 20]!r} on; it should be like $.order.lines[0]"
+            )
         steps.append(_step(found))
         end = found.end()
     if len(steps) > limits.PATH_STEPS:
@@ -52,7 +54,7 @@ def _step(found: re.Match[str]) -> str | int:
 
 
 class Selector:
-    """A selection, made ready to judge many messages."""
+    """A selection, prepared for many messages."""
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
@@ -65,7 +67,7 @@ class Selector:
         return self._text is not None or self._path is not None
 
     def admits(self, sent_at: int, receives: int, content_type: str | None) -> bool:
-        """Whether a message is meant as far as can be told without its body."""
+        """Whether a message is selected, as far as can be told without its body."""
         wanted = self._selection
         if wanted.sent_until is not None and sent_at > wanted.sent_until:
             return False
@@ -78,7 +80,7 @@ class Selector:
         return self._media_type is None or (content_type is not None and _media_type(content_type) == self._media_type)
 
     def finds(self, body: bytes) -> bool:
-        """Whether the body is one of those that are meant."""
+        """Whether the body is selected."""
         if self._text is not None and self._text not in body:
             return False
         if self._selection.json is None or self._path is None:
@@ -91,7 +93,7 @@ def _media_type(text: str) -> str:
 
 
 def _at(body: bytes, path: Sequence[str | int]) -> object:
-    """The value at a path of a JSON text; of anything else there is none."""
+    """The value at a path of a JSON text, or _MISSING."""
     try:
         value = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

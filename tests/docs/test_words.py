@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -100,3 +102,79 @@ def test_the_words_of_the_code_are_in_the_glossary(word: str) -> None:
 def test_the_root_holds_what_an_open_project_needs() -> None:
     for name in ("LICENSE", "README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md"):
         assert (ROOT / name).is_file(), name
+
+
+# The code
+
+SOURCE = ROOT / "src" / "penstock"
+MODULES = sorted(SOURCE.rglob("*.py"))
+LATER = SOURCE / "stores" / "sql"
+
+
+def prose_in(module: Path) -> str:
+    """The comments and texts of a module: what a reader of the code, its errors and its help gets to see."""
+    parts: list[str] = []
+    with tokenize.open(module) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                parts.append(token.string.lstrip("# "))
+            elif token.type == tokenize.STRING:
+                # Set apart, so that the end of one text and the beginning of the next make no phrase.
+                parts.append(f". {token.string} .")
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if LATER not in module.parents], ids=name_of)
+def test_a_module_is_in_plain_words(module: Path) -> None:
+    found = banned_in(without_code(prose_in(module)))
+    assert not found, "\n".join(found)
+
+
+# A noun has one name in every layer it passes: the store's contract, the broker's, and those who keep them. So grepping
+# for it shows the whole slice.
+NOUNS = {"Consumers", "Exports", "Keys", "Ledger", "Messages", "Moves", "Queues", "Receipts", "Shipments"}
+# Called the same on purpose.
+PERMITTED = {
+    "Session": "the memory store is built like the SQL store, part by part",
+    "Share": "the same",
+    "ShipmentRow": "the same",
+    "Table": "in a database and on a terminal, everyone calls it a table",
+    "Watch": "what tells a network store of changes, and what tells a transfer's caller of its progress",
+}
+# These stand alone and load nothing of the server, so they have values and errors of their own for the same things.
+ALONE = ("client", "gq", "vsqs", "spark")
+
+
+def classes() -> dict[str, list[str]]:
+    """Where each class that is not private to its module is defined, by its name."""
+    found: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(module.relative_to(SOURCE)))
+    return found
+
+
+def test_a_class_name_means_one_thing() -> None:
+    twice = {}
+    for name, places in classes().items():
+        inside = [place for place in places if not place.startswith(ALONE)]
+        is_request = name in PERMITTED or sorted(place.partition("/")[0] for place in inside) == ["broker", "faces"]
+        if len(inside) > 1 and name not in NOUNS and not is_request:
+            twice[name] = inside
+    assert not twice
+
+
+@pytest.mark.parametrize("package", ALONE)
+def test_a_class_name_means_one_thing_where_it_stands_alone(package: str) -> None:
+    found = {name: [place for place in places if place.startswith(package)] for name, places in classes().items()}
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
+def test_a_predicate_says_something() -> None:
+    """`is_…`, `has_…` and `wants_…` answer; what they would do instead belongs in a verb."""
+    for module in (module for module in MODULES if LATER not in module.parents):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"_*(is|has|wants)_", node.name):
+                returns = ast.unparse(node.returns) if node.returns else "nothing"
+                assert returns not in ("None", "nothing"), f"{name_of(module)}: {node.name}"

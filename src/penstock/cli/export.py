@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.client import Client, Draft
 
 _PAGE = 1_000
-# What a server gives anew: an exported message has them, an imported one gets its own.
-_GIVEN_ANEW = frozenset({"id", "queue", "sent_at", "ready_at", "receives", "came_from", "receipt"})
+# What a server assigns: an exported message has these, an imported one gets its own.
+_ASSIGNED = frozenset({"id", "queue", "sent_at", "ready_at", "receives", "came_from", "receipt"})
 _RESTORED = frozenset({"body", "body_base64", "content_type", "attributes", "delay_ms"})
 
 
@@ -56,7 +56,7 @@ def import_(client: Client, queue: str, files: tuple[str, ...], as_json: bool) -
     """Send the messages that 'penstock export' has written.
 
     Each FILE, or standard input, has a JSON object a line: body or body_base64, content_type, attributes, delay_ms. A
-    message gets a new id and starts anew: what else export has written is left out.
+    message is a new one with a new id: what else export has written is left out.
     """
     sender = LineSender(client, queue, read_message)
     sender.send_all(lines_of(files))
@@ -75,7 +75,7 @@ def read_message(line: bytes) -> Draft | None:
         raise BadLine(f"not JSON: {error}") from error
     if not isinstance(value, dict):
         raise BadLine("not a JSON object")
-    unknown = value.keys() - _RESTORED - _GIVEN_ANEW
+    unknown = value.keys() - _RESTORED - _ASSIGNED
     if unknown:
         raise BadLine(f"unknown key {min(unknown)!r}")
     return Draft(_body(value), _text(value), _attributes(value), _delay(value))

@@ -60,7 +60,7 @@ def mq(root: str, peers: int | None, path: str | None, **flags: object) -> None:
 
 
 def _existing(root: str) -> Path:
-    """Only `mq` makes a root: a daemon would look after a mistyped one for ever, and find nothing to do."""
+    """Only `mq` makes a root: a daemon would look after a mistyped one forever, and find nothing to do."""
     path = Path(root).absolute()
     if not path.is_dir():
         raise click.UsageError(f"there is no folder {path}: --root is the folder that mq serves, which makes it")

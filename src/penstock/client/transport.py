@@ -114,7 +114,7 @@ class Connection:
         """For a child process that inherited the connection: the parent keeps it, and the server hears nothing.
 
         This side of the socket goes, so that the server sees when the parent is done. No buffer is closed on the way:
-        a thread that exists in the parent only may have locked it for ever.
+        a thread that exists in the parent only may have locked it forever.
         """
         sock = self._http.sock
         if sock is not None:

@@ -161,7 +161,7 @@ class Peeked:
 
 
 class JsonEquals(TypedDict):
-    """`path` is such as `$.order.lines[0]`; `value` is text, a number, a truth or None."""
+    """`path` is such as `$.order.lines[0]`; `value` is text, a number, a boolean or None."""
 
     path: str
     value: str | int | float | bool | None

@@ -806,7 +806,7 @@ class Connection:
         elif held & _ANSWERED and not held & _CLOSING:
             self._close()
         elif held:
-            # With its handler, or choked, which `Connections` watches. Set anew when it goes on.
+            # With its handler, or choked, which `Connections` watches. Set again when it continues.
             self.deadline = NEVER
         elif self._phase == _IDLE:
             self._close()

@@ -64,7 +64,7 @@ class Client:
         heartbeat = arguments.seconds("heartbeat_s", heartbeat_s)
         dead_after = arguments.seconds("dead_after_s", dead_after_s)
         if dead_after < 2 * heartbeat:
-            raise InvalidRequest("dead_after_s is at least twice heartbeat_s: one late heartbeat is no death")
+            raise InvalidRequest("dead_after_s is at least twice heartbeat_s: one late heartbeat must not mean death")
         made = Consumer(
             self._access,
             arguments.queue_name(queue),

@@ -27,7 +27,7 @@ from penstock.stores.protocol import missing_nouns
 from penstock.timings import Timings
 
 _DAY_MS = 86_400_000
-# A server does not wait inside a unit for another process: its event loop has other things to do meanwhile.
+# A server does not wait for another process inside a unit: its event loop has other work to do.
 _PATIENCE_MS = 2
 
 
@@ -81,7 +81,7 @@ class App:
 
     @property
     def has_pages(self) -> bool:
-        """MQ-Core alone has the root of all paths for itself."""
+        """MQ-Core alone has the root of all paths to itself."""
         return set(self.faces) != {"mqcore"}
 
     def waiting_claims(self) -> list[str]:
@@ -101,8 +101,8 @@ class App:
     async def stop(self) -> int:
         """Answer what was accepted, end what waits, then close the store.
 
-        Returns how many units of the store have not come back within the grace: then it is left open for their threads,
-        for which the process must not wait.
+        Returns how many units of the store have not ended within the grace: then it is left open for their threads, for
+        which the process must not wait.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._config.stop_grace_s
@@ -117,14 +117,14 @@ class App:
 
 
 def _why(error: OSError) -> str:
-    """The event loop's own words name the address once more."""
+    """Shorter than the event loop's own text, which repeats the address."""
     if error.errno == errno.EADDRINUSE:
         return "the port is taken, perhaps by another server; --port chooses another"
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
 
 
 def own_names(config: Config) -> HostNames:
-    """By which the server is known: what it listens on, and what the settings say."""
+    """The names the server answers to: what it listens on, and what the settings say."""
     # An IPv6 address that it listens on has no brackets, and need not be named.
     host = config.host if split(config.host) else ""
     return HostNames(f"{host},{config.allowed_hosts}")

@@ -51,7 +51,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def chosen_faces(asked: str, store_url: str, missing: Collection[Noun]) -> list[str]:
-    """The faces that were asked for, or without a wish all that the store can carry. `missing` is what it does not
+    """The faces that were asked for, or by default all that the store can carry. `missing` is what it does not
     have."""
     names = [name.strip() for name in asked.split(",") if name.strip()]
     if not names:
@@ -74,13 +74,13 @@ def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset
 
 def face_routes(names: list[str], broker: Broker, keyring: Keyring, config: Config) -> tuple[list[Route], Errors]:
     """All routes of these faces, and how a request is answered that matches none of them."""
-    # MQ-Core has the root of all paths for itself only where it is alone.
+    # MQ-Core has the root of all paths to itself only where it is alone.
     shared = "mqcore" in names and len(set(names)) > 1
     reserved = reserved_here(broker, keyring, config) if shared else _NONE
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
         routes += openapi_routes(routes)
-    # What no handler has foreseen is answered and logged like any other failure.
+    # An error that no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))
     return routes, explaining(errors, reserved) if reserved else errors

@@ -5,7 +5,7 @@ WireError
 ├── Conflict        409: not the number whose turn it is (see `expected`), or a key that belongs to other content
 ├── Ended           410: the shipment or export has ended; `how` says settled, released, lost or purged
 ├── Unreachable     no answer, or "try again", for as long as the patience lasted
-└── Failed          the operator must look: the server failed, or it is no Penstock server
+└── Failed          the operator must look: the server failed, or it is not a Penstock server
 """
 
 from __future__ import annotations

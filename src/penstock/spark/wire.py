@@ -231,7 +231,7 @@ def _export(consumer: str, number: int, rest: str = "") -> str:
 def _segment(name: str) -> str:
     # An empty name or dots would be another path altogether, and some proxies would go there.
     if name in ("", ".", ".."):
-        raise Refused(f"{name!r} is no name")
+        raise Refused(f"{name!r} is not a name")
     return quote(name, safe="")
 
 

@@ -74,7 +74,7 @@ def store_exists(url: str) -> bool:
 
 
 def _database(url: str, scheme: str) -> Database:
-    # Their drivers take time to import, and whoever does not use them need not have them.
+    # Their drivers take time to import, and need not be installed where they are not used.
     try:
         if scheme in ("postgresql", "postgres"):
             from penstock.stores.sql.engines.postgresql import PostgresDatabase

@@ -23,7 +23,7 @@ is alone.
 verbs of its own (`Messages`, `Moves`, `Shipments`, `Ledger`, `Exports`, `Consumers`, `Keys`), an attribute of the unit
 that is None where a store has no such thing. Names in backticks such as `promote_rows` are fields of `limits.Limits`.
 
-One file because it is read as one: whoever writes a store or calls one finds every promise here.
+One file because it is read as one: those who write a store or call one find every promise here.
 """
 
 from __future__ import annotations
@@ -513,7 +513,7 @@ class Store(Protocol):
 
         When the block raises, nothing of it has happened. When the end of the block raises, nothing of it is
         acknowledged, and nothing is retried on the same descriptors: a store that has seen a failed sync opens its
-        files anew before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt. With `write`
+        files again before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt. With `write`
         False, only verbs that change nothing may be used, and no other process is kept waiting.
         """
 

@@ -118,7 +118,7 @@ def figures(counts: DataFrame, told: Collection[str] | None = None) -> DataFrame
         _percentiles(F.col("kind") != _SENT).alias("handling"),
     )
     so_far = Window.partitionBy("queue", "of_all").orderBy("stretch").rowsBetween(Window.unboundedPreceding, 0)
-    # The rows without a stretch come first in that order, and are no part of the sum.
+    # The rows without a stretch come first in that order, and are not part of the sum.
     change = F.when(F.col("stretch").isNotNull(), F.col("sent") - F.col("finished"))
     return grouped.withColumn("backlog", F.sum(change).over(so_far))
 

@@ -47,7 +47,9 @@ class ReportSummary(Summary):
 
     def lines(self) -> list[str]:
         if self.dry_run:
-            return [f"would report on the ledger in {self.lake} (archived as {self.consumer or 'nobody'}) to {self.to}"]
+            return [
+                f"would report on the ledger in {self.lake} (archived as {self.consumer or 'no consumer'}) to {self.to}"
+            ]
         if not self.rows:
             return [f"no ledger rows in {self.lake}: a page that says so is in {self.to}"]
         return [f"reported on {self.rows:,} ledger rows of {self.queues:,} queues in {self.seconds:.1f} s: {self.to}"]

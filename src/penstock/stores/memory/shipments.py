@@ -39,7 +39,7 @@ class MemoryShipments:
         if shipment.state is ShipmentState.OPEN:
             return self._put(row, replace(shipment, until=max(shipment.until, now + hold_ms)))
         step = max(0, min(self._session.limits.claim_rows, limit - len(row.seqs)))
-        # A shipment is not read by its claim, so the size of its messages is no limit.
+        # A shipment is not read by its claim, so the size of its messages does not limit it.
         terms = ClaimTerms(limits.SHIPPED, limits.SHIPMENT_ROWS * limits.BODY_BYTES)
         messages = claim(self._session, found, step, now, terms).messages
         row = replace(row, seqs=tuple(sorted((*row.seqs, *(message.seq for message in messages)))))

@@ -179,7 +179,7 @@ class Tables:
                 self._by_key[row.queue, row.dedup_key].add(seq)
 
     def in_order(self, number: int, ready_at: int = 0, seq: int = 0) -> Iterator[MessageRow]:
-        """The messages of a queue after this place. Each step looks anew, so rows may change in between."""
+        """The messages of a queue after this place. Each step looks again, so rows may change in between."""
         order = self.order[number]
         while (index := bisect_right(order, (ready_at, seq))) < len(order):
             ready_at, seq = order[index]

@@ -32,7 +32,7 @@ _RETRY_S = 5.0
 _REAPED_AT_ONCE = 1_000
 
 
-class Task(Protocol):
+class Daemon(Protocol):
     """What a daemon does when it wakes."""
 
     watched: tuple[str, ...]
@@ -73,7 +73,7 @@ class ReaperTask:
         return 0.0 if more else POLL_S
 
 
-def run(root: Path, task: Task) -> None:
+def run(root: Path, task: Daemon) -> None:
     """Until SIGTERM or SIGINT. Raises when the folders cannot be opened at the start."""
     folders: Folders | None = Folders(root, 0, SystemRandom())
     log.info("looks after %s", root)

@@ -2,7 +2,7 @@
 
 Every path is one name below an open folder, and no link is ever followed: nothing that is planted in the folders leads
 out of them. The folder of a queue is opened once and checked by its inode from then on; while it is held open, the
-inode is not used again, so a queue that was deleted and made anew is known as another.
+inode is not used again, so a queue that was deleted and created again is known as another.
 """
 
 from __future__ import annotations

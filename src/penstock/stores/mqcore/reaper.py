@@ -56,7 +56,7 @@ class Reaper:
                     os.unlink(inner, dir_fd=descriptor)
                     reaped += 1
         except (IsADirectoryError, PermissionError):
-            log.warning("remove/%s holds something that is no message; it stays", name)
+            log.warning("remove/%s holds something that is not a message; it stays", name)
             return reaped
         finally:
             os.close(descriptor)

@@ -110,7 +110,7 @@ class MqCoreStore:
             raise
 
     def _reopen(self) -> None:
-        log.warning("opening the store anew after a failure: %s", self.root)
+        log.warning("opening the store again after a failure: %s", self.root)
         self._folders.close()
         try:
             self._open()

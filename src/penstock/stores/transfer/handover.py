@@ -1,7 +1,7 @@
 """The mark on a store that is being copied, or has been: a table `handover` of one row.
 
 While it is there, nothing but a migration opens the store. So what is sent after the copy has begun cannot end up in a
-store that nobody looks into any more.
+store that is no longer used.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from penstock.stores.sql.engine import RawSql, Row
 from penstock.stores.sql.engines.postgresql import PostgresEngine, translated
 from penstock.stores.transfer.side import Counters
 
-# The columns that the database fills itself, and that nobody else counts.
+# The columns that the database fills itself, and that nothing else counts.
 _NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id"}
 
 

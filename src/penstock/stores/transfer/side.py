@@ -85,7 +85,7 @@ def open_side(url: str, *, must_exist: bool) -> Side:
 
 
 def _dialect(scheme: str) -> Dialect:
-    # Their drivers take time to import, and whoever does not use them need not have them.
+    # Their drivers take time to import, and need not be installed where they are not used.
     match scheme:
         case "sqlite":
             from penstock.stores.transfer.sqlite import SqliteDialect
