@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from devtools.jvm import QUICK, defaults
 from devtools.programs import Program, session_of
 
 
-def surroundings(folder: Path) -> dict[str, str]:
+def surroundings(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """What every process of Spark is started with: nothing of it is written anywhere but in this folder."""
     import pyspark
 
     from penstock.spark.java import find_java
 
-    settings = folder / "conf"
-    settings.mkdir(exist_ok=True)
-    (settings / "spark-defaults.conf").write_text("spark.executor.memory 600m\n")
     return {
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_CONF_DIR": str(settings),
+        **defaults(folder / "conf", {"spark.executor.memory": "600m", **settings}),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "512m",
@@ -34,9 +33,10 @@ def surroundings(folder: Path) -> dict[str, str]:
 class Cluster:
     """A master and workers of one core each."""
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are those of every driver that knows `environ`, and of its executors."""
         folder.mkdir()
-        self.environ = surroundings(folder)
+        self.environ = surroundings(folder, settings or {})
         self._folder = folder
         self.programs: list[Program] = []
         self.workers: list[Program] = []
@@ -77,7 +77,7 @@ class Cluster:
 class ConnectServer:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
-        environ = surroundings(folder)
+        environ = surroundings(folder, QUICK)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -86,13 +86,12 @@ class ConnectServer:
             "spark.connect.grpc.binding.port": str(port),
             "spark.driver.host": "127.0.0.1",
             "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
         }
         named = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
         self.program = Program(
             folder, "connect", f"{environ['SPARK_HOME']}/bin/spark-submit",
-            "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2,4]",
+            "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2,2]",
             "--driver-memory", "1g", *named, environ=environ,
         )  # fmt: skip
         self.url = f"sc://127.0.0.1:{port}"

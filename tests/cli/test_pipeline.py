@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from devtools.jvm import defaults
 from penstock.cli import main
 from penstock.extras import how_to_get
 
@@ -30,9 +32,11 @@ main()
 """
 
 
-def penstock(*words: str, url: str = "http://127.0.0.1:1", code: str | None = None) -> subprocess.CompletedProcess[str]:
+def penstock(
+    *words: str, url: str = "http://127.0.0.1:1", code: str | None = None, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     program = ["-m", "penstock"] if code is None else ["-c", code]
-    environ = os.environ | {"PENSTOCK_URL": url}
+    environ = os.environ | {"PENSTOCK_URL": url} | dict(settings or {})
     return subprocess.run([sys.executable, *program, *words], env=environ, capture_output=True, text=True, check=False)
 
 
@@ -88,15 +92,16 @@ def test_from_a_file_to_the_lake_and_back(server, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a\nb\n")
     lake = str(tmp_path / "lake")
     loading = ("pipeline", "load", str(tmp_path / "in.txt"), "--queue", "q", "--create")
-    loaded = penstock(*loading, "--json", url=server.url)
+    quick = defaults(tmp_path / "conf")
+    loaded = penstock(*loading, "--json", url=server.url, settings=quick)
     assert (loaded.returncode, json.loads(loaded.stdout)["stored"]) == (0, 2), loaded.stderr
-    drained = penstock("pipeline", "drain", "--queue", "q", "--lake", lake, url=server.url)
+    drained = penstock("pipeline", "drain", "--queue", "q", "--lake", lake, url=server.url, settings=quick)
     assert drained.returncode == 0, drained.stderr
     assert drained.stdout.startswith("drained 2 messages (2 bytes) of q in 1 shipments")
     assert "penstock: draining q: 2 of 2\n" in drained.stderr
     shipment = next(Path(lake).glob("messages/queue=q/consumer=drain/shipment=1"))
     for file in shipment.iterdir():
         file.unlink()
-    audited = penstock("pipeline", "audit", "--lake", lake, url=server.url)
+    audited = penstock("pipeline", "audit", "--lake", lake, url=server.url, settings=quick)
     assert audited.returncode == 1
     assert "penstock: q, consumer drain: shipment 1 is settled, but not in the lake (2 messages)\n" in audited.stderr

@@ -46,6 +46,7 @@ def test_the_wheel_is_named_as_the_pages_and_errors_say(tmp_path: Path) -> None:
         metadata = wheel.read(f"{folder}/METADATA").decode()
         scripts = wheel.read(f"{folder}/entry_points.txt").decode()
     assert {"penstock/__init__.py", "penstock/cli/__init__.py"} <= names
+    assert "penstock/spark/report/templates/page.html" in names
     assert "\nName: penstock-mq\n" in metadata
     assert "\npenstock=penstock.cli:main\n" in scripts
     assert f"dist/{WHEEL}" in (ROOT / "docs/operations.md").read_text()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from devtools.jvm import QUICK
 from tests.servers import ThreadServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.spark.wire import Wire
+    from penstock.client import Client, Count
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -27,35 +28,28 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def spark() -> Iterator[SparkSession]:
     from penstock.spark import open_session
 
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
-        # Every query here is new and small: compiling it well takes longer than running it.
-        "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    session = open_session("tests", master="local[2,4]", settings=settings)
+    # Two attempts: one is killed here and there, and a task that is to fail should not do so four times.
+    session = open_session("tests", master="local[2,2]", settings={**QUICK, "spark.driver.memory": "1g"})
     yield session
     session.stop()
 
 
 @pytest.fixture
-def wire(server: ThreadServer) -> Iterator[Wire]:
+def client(server: ThreadServer) -> Iterator[Client]:
     """With a queue called q."""
-    from penstock.spark.wire import Wire
+    from penstock.spark.server import Server
 
-    with Wire(server.url, patience_s=20) as wire:
-        wire.create_queue("q", {})
-        yield wire
+    with Server(server.url, patience_s=20).client() as client:
+        client.create_queue("q")
+        yield client
 
 
 class Queue:
     """The queue "q" through the data source, in as many words as a test needs."""
 
-    def __init__(self, spark: SparkSession, wire: Wire) -> None:
+    def __init__(self, spark: SparkSession, client: Client) -> None:
         self.spark = spark
-        self.wire = wire
+        self.client = client
         self._sent = 0
 
     def send(self, *bodies: bytes | str, content_type: str | None = None, **attributes: str) -> None:
@@ -67,10 +61,10 @@ class Queue:
             "content_type": pa.array([content_type] * len(bodies), pa.string()),
             "attributes": pa.array([list(attributes.items())] * len(bodies), pa.map_(pa.string(), pa.string())),
         }
-        self.wire.send("q", pa.RecordBatch.from_pydict(columns), f"sent by the test {self._sent}")
+        self.client.arrow.send("q", pa.RecordBatch.from_pydict(columns), f"sent by the test {self._sent}")
 
     def options(self, **options: object) -> dict[str, str]:
-        return {name: str(value) for name, value in {"url": self.wire.url, "queue": "q", **options}.items()}
+        return {name: str(value) for name, value in {"url": self.client.url, "queue": "q", **options}.items()}
 
     def read(self, schema: str | None = None, **options: object) -> DataFrame:
         reader = self.spark.read.format("penstock").options(**self.options(**options))
@@ -83,26 +77,31 @@ class Queue:
         frame.write.format("penstock").options(**self.options(**options)).mode("append").save()
 
     def bodies(self) -> list[bytes]:
-        """What is in the queue, by the wire and not by Spark."""
+        """What is in the queue, by the client and not by Spark."""
         found: list[bytes] = []
         after = None
         while True:
-            batch, after = self.wire.peek("q", after=after)
-            found += batch["body"].to_pylist()
+            peeked = self.client.arrow.peek("q", after=after)
+            found += peeked.batch["body"].to_pylist()
+            after = peeked.after
             if after is None:
                 return found
 
-    def count(self) -> dict[str, int]:
-        return self.wire.queue("q")["count"]
+    def count(self) -> Count:
+        from penstock.spark.server import counted
+
+        return counted(self.client, "q")[0]
 
     def tally(self) -> tuple[int, int]:
-        tally = self.wire.queue("q")["tally"]
-        return tally["arrived"], tally["departed"]
+        from penstock.spark.server import counted
+
+        tally = counted(self.client, "q")[1]
+        return tally.arrived, tally.departed
 
 
 @pytest.fixture
-def queue(spark: SparkSession, wire: Wire) -> Queue:
-    return Queue(spark, wire)
+def queue(spark: SparkSession, client: Client) -> Queue:
+    return Queue(spark, client)
 
 
 def bodies(frame: DataFrame) -> list[bytes]:

@@ -19,7 +19,7 @@ def test_all_columns(queue: Queue) -> None:
     assert row.receives == 0
     assert row.queue == "q"
     assert abs(row.sent_at.astimezone(UTC) - datetime.now(UTC)) < timedelta(minutes=5)
-    [peeked] = queue.wire.peek("q")[0].to_pylist()
+    [peeked] = queue.client.arrow.peek("q").batch.to_pylist()
     assert row.id == peeked["id"]
 
 
@@ -45,13 +45,13 @@ def test_what_a_message_lacks(queue: Queue) -> None:
 
 def test_peeking_changes_nothing(queue: Queue) -> None:
     queue.send(*(f"m{number}" for number in range(30)))
-    [claimed] = queue.wire._ask("POST", "/v1/queues/q/claim", {"limit": 1})["messages"]
-    before = queue.count(), queue.tally(), queue.wire.shipments("q")
+    [claimed] = queue.client.claim("q")
+    before = queue.count(), queue.tally(), list(queue.client.shipments("q"))
     frame = queue.read()
     assert frame.count() == 30
     assert frame.count() == 30
-    assert (queue.count(), queue.tally(), queue.wire.shipments("q")) == before
-    assert queue.wire._ask("POST", "/v1/queues/q/ack", {"receipts": [claimed["receipt"]]}) == {"done": [True]}
+    assert (queue.count(), queue.tally(), list(queue.client.shipments("q"))) == before
+    assert queue.client.ack("q", claimed) == [True]
 
 
 def test_more_than_one_page(queue: Queue) -> None:
@@ -64,7 +64,7 @@ def test_more_than_one_page(queue: Queue) -> None:
 def test_an_empty_queue(queue: Queue) -> None:
     assert queue.read().collect() == []
     assert queue.read(consumer="c").collect() == []
-    assert queue.wire.shipments("q") == []
+    assert list(queue.client.shipments("q")) == []
 
 
 def test_columns_by_the_readers_own_schema(queue: Queue) -> None:

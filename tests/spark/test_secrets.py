@@ -10,9 +10,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from penstock.client import Refused, ShipmentRef
 from penstock.spark.errors import InvalidOption
 from penstock.spark.options import read_options
-from penstock.spark.wire import Wire
+from penstock.spark.server import Server
 from tests.keys.conftest import KeyStore
 from tests.servers import ThreadServer
 from tests.spark.conftest import Queue
@@ -27,9 +28,9 @@ def secret(tmp_path: Path) -> str:
 def keyed(secret: str, tmp_path: Path, spark: SparkSession) -> Iterator[Queue]:
     """The queue q on a server that asks for a key."""
     server = ThreadServer(KeyStore(tmp_path).url)
-    with Wire(server.url, secret, 5) as wire:
-        wire.create_queue("q")
-        yield Queue(spark, wire)
+    with Server(server.url, secret, 5).client() as client:
+        client.create_queue("q")
+        yield Queue(spark, client)
     server.stop()
 
 
@@ -81,6 +82,23 @@ def test_it_shows_nowhere(
     out, err = capfd.readouterr()
     assert "penstock" in out  # the plans were printed
     assert secret not in "\n".join([*texts, out, err, caplog.text])
+
+
+def test_a_client_does_not_show_it(server: ThreadServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with Server(server.url, "s3cr3t-key", 1).client() as client:
+        texts = [repr(client), str(client), repr(Server(server.url, "s3cr3t-key"))]
+        for call in (
+            lambda: client.queue("nowhere"),
+            lambda: client.claim_shipment(ShipmentRef("nowhere", "c", 0), 0, 0),
+        ):
+            with pytest.raises(Refused) as caught:
+                call()
+            texts += [str(caught.value), repr(caught.value)]
+    with pytest.raises(ValueError, match="printable") as invalid:
+        Server(server.url, "s3cr3t-key\n").client()
+    texts += [str(invalid.value), caplog.text]
+    assert "s3cr3t" not in "".join(texts)
 
 
 def test_options_do_not_show_it() -> None:

@@ -23,7 +23,7 @@ def test_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.sparkContext.getConf().get("spark.ui.enabled") == "false"
-    assert spark.sparkContext.master == "local[2,4]"
+    assert spark.sparkContext.master == "local[2,2]"
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     [row] = spark.sql("select timestamp'2024-01-01 00:00:00' as t").collect()
     assert row.t.astimezone(UTC) == datetime(2024, 1, 1, tzinfo=UTC)
@@ -72,6 +72,6 @@ def test_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         open_session()
 
 
-def test_the_wire_needs_no_spark() -> None:
-    code = "import sys, penstock.spark, penstock.spark.wire; print(sorted({'pyspark', 'pandas'} & set(sys.modules)))"
+def test_settling_needs_no_spark() -> None:
+    code = "import sys, penstock.spark, penstock.spark.server; print(sorted({'pyspark', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

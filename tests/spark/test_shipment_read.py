@@ -16,31 +16,31 @@ def test_it_reads_the_same_until_it_is_settled(queue: Queue) -> None:
     assert bodies(first) == [b"a", b"b"]
     assert bodies(queue.read(consumer="c", limit=2)) == [b"a", b"b"]
     assert bodies(first) == [b"a", b"b"]
-    assert [(it.number, it.state, it.messages) for it in queue.wire.shipments("q")] == [(1, "open", 2)]
-    assert queue.count()["claimed"] == 2
+    assert [(it.number, it.state, it.messages) for it in queue.client.shipments("q")] == [(1, "open", 2)]
+    assert queue.count().claimed == 2
 
-    assert penstock.spark.settle(queue.wire.url, "q", "c", 1).state == "settled"
-    assert penstock.spark.settle(queue.wire.url, "q", "c", 1).state == "settled"
+    assert penstock.spark.settle(queue.client.url, "q", "c", 1).state == "settled"
+    assert penstock.spark.settle(queue.client.url, "q", "c", 1).state == "settled"
     assert queue.tally() == (3, 2)
     assert bodies(queue.read(consumer="c", limit=2)) == [b"c"]
-    assert queue.wire.next_shipment("q", "c") == 2
+    assert queue.client.next_shipment("q", "c").number == 2
 
 
 def test_released_messages_come_again_with_the_next_number(queue: Queue) -> None:
     queue.send("a", "b")
     assert bodies(queue.read(consumer="c", limit=1)) == [b"a"]
-    assert penstock.spark.release(queue.wire.url, "q", "c", 1).state == "released"
+    assert penstock.spark.release(queue.client.url, "q", "c", 1).state == "released"
     frame = queue.read(consumer="c")
     assert bodies(frame) == [b"a", b"b"]
     assert sorted(row.receives for row in frame.collect()) == [1, 2]
-    assert queue.wire.next_shipment("q", "c") == 2
+    assert queue.client.next_shipment("q", "c").number == 2
 
 
 def test_planning_without_reading_claims_nothing_before_it_is_needed(queue: Queue) -> None:
     queue.send("a")
     frame = queue.read(consumer="c")
     assert frame.schema.names[0] == "id"
-    assert queue.wire.shipments("q") == []
+    assert list(queue.client.shipments("q")) == []
 
 
 def test_slices_cover_it_once(queue: Queue) -> None:
@@ -69,7 +69,7 @@ def test_a_pinned_number(queue: Queue) -> None:
     assert bodies(queue.read(consumer="c", shipment=1, limit=1)) == [b"a"]
     with pytest.raises(PySparkException, match=r"(?s)it is the turn of number 1; leave out the option shipment"):
         queue.read(consumer="c", shipment=3).collect()
-    penstock.spark.settle(queue.wire.url, "q", "c", 1)
+    penstock.spark.settle(queue.client.url, "q", "c", 1)
     with pytest.raises(PySparkException, match=r"(?s)shipment 1 of 'c'.*it was settled: its messages were stored"):
         queue.read(consumer="c", shipment=1).collect()
     assert bodies(queue.read(consumer="c", shipment=2)) == [b"b"]
@@ -79,7 +79,7 @@ def test_one_that_ends_while_it_is_read(queue: Queue) -> None:
     """Planned by Spark, then released behind its back: the tasks say so instead of returning what is left."""
     queue.send(*(f"{number}" for number in range(10)))
     planned = _planned(queue)
-    penstock.spark.release(queue.wire.url, "q", "c", 1)
+    penstock.spark.release(queue.client.url, "q", "c", 1)
     with pytest.raises(PySparkException, match=r"(?s)it was released: its messages are back in the queue"):
         planned.count()
 
@@ -87,7 +87,7 @@ def test_one_that_ends_while_it_is_read(queue: Queue) -> None:
 def test_one_that_was_purged(queue: Queue) -> None:
     queue.send("a", "b")
     planned = _planned(queue)
-    queue.wire._ask("POST", "/v1/queues/q/purge", {})
+    queue.client.purge("q")
     with pytest.raises(PySparkException, match=r"(?s)it was purged"):
         planned.count()
 
@@ -95,7 +95,7 @@ def test_one_that_was_purged(queue: Queue) -> None:
 def test_the_time_it_is_held(queue: Queue) -> None:
     queue.send("a")
     queue.read(consumer="c", holdMs=5_000).collect()
-    [shipment] = queue.wire.shipments("q")
+    [shipment] = queue.client.shipments("q")
     assert shipment.until - shipment.claimed_at >= 5_000
     assert shipment.until - shipment.claimed_at < 3_600_000
 
@@ -104,5 +104,5 @@ def _planned(queue: Queue) -> RDD:
     """A read whose shipment is claimed and of which no task has run."""
     planned = queue.read(consumer="c").rdd
     assert planned.getNumPartitions() > 0
-    assert queue.wire.shipments("q")[0].state == "open"
+    assert next(queue.client.shipments("q")).state == "open"
     return planned

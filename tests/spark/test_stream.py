@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
 
+from penstock.client import ShipmentRef
 from tests.spark.conftest import Queue
 
 
@@ -51,7 +52,7 @@ class Streamed:
         self.start(**options).awaitTermination()
 
     def states(self) -> list[str]:
-        return [shipment.state for shipment in self.queue.wire.shipments("q", "c")]
+        return [shipment.state for shipment in self.queue.client.shipments("q", "c")]
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_available_now_ends_although_more_arrives(streamed: Streamed) -> None:
 def test_available_now_with_nothing_there(streamed: Streamed) -> None:
     streamed.run()
     assert streamed.sink.bodies == []
-    assert streamed.queue.wire.shipments("q") == []
+    assert list(streamed.queue.client.shipments("q")) == []
     streamed.queue.send(*numbers(0, 2))
     streamed.run()
     assert streamed.sink.bodies == numbers(0, 2)
@@ -93,8 +94,8 @@ def test_available_now_with_nothing_there(streamed: Streamed) -> None:
 
 def test_a_new_query_begins_where_its_consumer_is(streamed: Streamed) -> None:
     streamed.queue.send(*numbers(0, 5))
-    streamed.queue.wire.claim_shipment("q", "c", 1, 2, 60_000)
-    streamed.queue.wire.settle_shipment("q", "c", 1)
+    streamed.queue.client.claim_shipment(ShipmentRef("q", "c", 1), 2, 60_000)
+    streamed.queue.client.settle_shipment(ShipmentRef("q", "c", 1))
     streamed.run()
     assert streamed.sink.bodies == numbers(2, 5)
     assert streamed.states() == ["settled", "settled"]
@@ -134,7 +135,9 @@ def test_a_driver_that_ends_between_two_batches(streamed: Streamed) -> None:
     streamed.run()
     # What that leaves behind: a batch in the commit log, and its shipment open.
     streamed.queue.send(*numbers(5, 9))
-    streamed.sink.after = lambda batch: streamed.queue.wire.claim_shipment("q", "c", batch + 1, 10, 60_000)
+    streamed.sink.after = lambda batch: streamed.queue.client.claim_shipment(
+        ShipmentRef("q", "c", batch + 1), 10, 60_000
+    )
     streamed.run()
     assert streamed.states() == ["settled", "settled"]
     assert streamed.queue.tally() == (9, 9)
@@ -175,7 +178,7 @@ def test_a_shipment_of_the_checkpoint_that_was_given_back(streamed: Streamed) ->
     streamed.sink.before = die
     with pytest.raises(PySparkException):
         streamed.run()
-    streamed.queue.wire.release_shipment("q", "c", 1)
+    streamed.queue.client.release_shipment(ShipmentRef("q", "c", 1))
     streamed.sink.before = lambda batch: None
     with pytest.raises(PySparkException, match=r"(?s)it was released.*start it with a new consumer"):
         streamed.run()
@@ -186,8 +189,8 @@ def test_a_number_that_was_given_back_before_spark_noted_it(streamed: Streamed) 
     streamed.queue.send(*numbers(0, 5))
     streamed.run()
     streamed.queue.send(*numbers(5, 8))
-    streamed.queue.wire.claim_shipment("q", "c", 2, 10, 60_000)
-    streamed.queue.wire.release_shipment("q", "c", 2)
+    streamed.queue.client.claim_shipment(ShipmentRef("q", "c", 2), 10, 60_000)
+    streamed.queue.client.release_shipment(ShipmentRef("q", "c", 2))
     streamed.run()
     assert streamed.sink.batches == {0: numbers(0, 5), 1: numbers(5, 8)}
     assert streamed.states() == ["settled", "released", "settled"]
@@ -197,8 +200,8 @@ def test_a_consumer_that_somebody_else_uses(streamed: Streamed) -> None:
     streamed.queue.send(*numbers(0, 5))
     streamed.run()
     streamed.queue.send(*numbers(5, 8))
-    streamed.queue.wire.claim_shipment("q", "c", 2, 1, 60_000)
-    streamed.queue.wire.settle_shipment("q", "c", 2)
+    streamed.queue.client.claim_shipment(ShipmentRef("q", "c", 2), 1, 60_000)
+    streamed.queue.client.settle_shipment(ShipmentRef("q", "c", 2))
     with pytest.raises(PySparkException, match=r"(?s)another query uses the consumer 'c'"):
         streamed.run()
 
@@ -206,7 +209,7 @@ def test_a_consumer_that_somebody_else_uses(streamed: Streamed) -> None:
 def test_a_batch_that_was_lost_after_it_was_processed(streamed: Streamed) -> None:
     """Its messages are in the queue once more: going on would read them twice in silence."""
     streamed.queue.send(*numbers(0, 5))
-    streamed.sink.after = lambda batch: streamed.queue.wire.release_shipment("q", "c", 1) and None
+    streamed.sink.after = lambda batch: streamed.queue.client.release_shipment(ShipmentRef("q", "c", 1)) and None
     with pytest.raises(
         PySparkException, match=r"(?s)shipment 1 was processed, but released before it could be settled"
     ):
@@ -230,7 +233,7 @@ def test_decoding(queue: Queue, tmp_path: Path) -> None:
 
 def test_from_queue_to_queue(queue: Queue, tmp_path: Path) -> None:
     """With a batch that is read and written a second time: nothing is stored twice."""
-    queue.wire.create_queue("copy")
+    queue.client.create_queue("copy")
     queue.send(*numbers(0, 25))
     checkpoint = tmp_path / "checkpoint"
 
@@ -241,26 +244,26 @@ def test_from_queue_to_queue(queue: Queue, tmp_path: Path) -> None:
         writer.start().awaitTermination()
 
     run()
-    assert queue.wire.queue("copy")["tally"]["arrived"] == 25
+    assert queue.client.queue("copy").tally.arrived == 25
     forget_commit(checkpoint, 1)
     run()
-    assert queue.wire.queue("copy")["tally"]["arrived"] == 25
+    assert queue.client.queue("copy").tally.arrived == 25
     queue.send(*numbers(25, 30))
     run()
-    batch, _ = queue.wire.peek("copy")
+    batch = queue.client.arrow.peek("copy").batch
     assert sorted(body.decode() for body in batch["body"].to_pylist()) == numbers(0, 30)
 
 
 def test_a_new_checkpoint_is_a_new_writer(queue: Queue, tmp_path: Path) -> None:
     """Its batches count from 0 again, and must not pass for those of the old one."""
-    queue.wire.create_queue("copy")
+    queue.client.create_queue("copy")
     for name in ("one", "two"):
         queue.send("same")
         frame = queue.stream(consumer="c").select("body")
         writer = frame.writeStream.format("penstock").options(**queue.options(queue="copy"))
         writer = writer.option("checkpointLocation", str(tmp_path / name)).trigger(availableNow=True)
         writer.start().awaitTermination()
-    assert queue.wire.queue("copy")["tally"]["arrived"] == 2
+    assert queue.client.queue("copy").tally.arrived == 2
 
 
 def forget_commit(checkpoint: Path, batch: int) -> None:

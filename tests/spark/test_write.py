@@ -14,8 +14,8 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from penstock.client import Client
 from penstock.limits import BODY_BYTES
-from penstock.spark.wire import Wire
 from penstock.spark.writer import CHUNK_BYTES, CHUNK_ROWS, chunks, short_key
 from tests.spark.conftest import Queue
 
@@ -25,11 +25,11 @@ def test_all_columns(queue: Queue, spark: SparkSession) -> None:
     queue.write(
         spark.createDataFrame(rows, "body string, content_type string, attributes map<string,string>, delay_ms int")
     )
-    found = {row["body"]: row for row in queue.wire.peek("q")[0].to_pylist()}
+    found = {row["body"]: row for row in queue.client.arrow.peek("q").batch.to_pylist()}
     assert found[b"a"]["content_type"] == "text/plain"
     assert found[b"a"]["attributes"] == [("k", "v")]
     assert (found[b"b"]["content_type"], found[b"b"]["attributes"]) == (None, [])
-    assert queue.count()["delayed"] == 1
+    assert queue.count().delayed == 1
 
 
 def test_bytes(queue: Queue, spark: SparkSession) -> None:
@@ -42,7 +42,7 @@ def test_structures_become_json(queue: Queue, spark: SparkSession) -> None:
     rows = [((1, [1.5, None], {"k": "v"}, None),)]
     schema = "body struct<a: int, l: array<double>, m: map<string,string>, missing: string>"
     queue.write(spark.createDataFrame(rows, schema))
-    [row] = queue.wire.peek("q")[0].to_pylist()
+    [row] = queue.client.arrow.peek("q").batch.to_pylist()
     assert json.loads(row["body"]) == {"a": 1, "l": [1.5, None], "m": {"k": "v"}, "missing": None}
     assert row["content_type"] == "application/json"
 
@@ -57,7 +57,7 @@ def test_a_written_structure_reads_back(queue: Queue, spark: SparkSession) -> No
 
 
 def test_a_task_that_fails_after_it_has_sent(queue: Queue, spark: SparkSession, tmp_path: Path) -> None:
-    url, noted, rows = queue.wire.url, tmp_path / "stored at the failure", 6 * CHUNK_ROWS + 500
+    url, noted, rows = queue.client.url, tmp_path / "stored at the failure", 6 * CHUNK_ROWS + 500
 
     def fails_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         given = 0
@@ -65,8 +65,8 @@ def test_a_task_that_fails_after_it_has_sent(queue: Queue, spark: SparkSession, 
             given += batch.num_rows
             yield batch
             if given == rows and TaskContext.get().attemptNumber() == 0:
-                with Wire(url) as wire:
-                    while not (stored := wire.queue("q")["tally"]["arrived"]):
+                with Client(url) as client:
+                    while not (stored := client.queue("q").tally.arrived):
                         time.sleep(0.05)
                 noted.write_text(str(stored))
                 raise RuntimeError("killed by the test, with a chunk stored")
@@ -116,7 +116,7 @@ def test_a_queue_that_is_not_there(queue: Queue, spark: SparkSession) -> None:
         queue.write(frame, queue="new")
     queue.write(frame, queue="new", create="true")
     queue.write(frame, queue="new", create="true")
-    assert queue.wire.queue("new")["count"]["total"] == 2
+    assert queue.client.queue("new").count.total == 2
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from penstock.client import ShipmentRef
+from penstock.spark.server import Server
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.spark.wire import Shipment, Wire
+    from penstock.client import Client, Shipment
 
 __all__ = ["open_session", "register", "release", "settle"]
 
@@ -43,20 +46,18 @@ def open_session(
 
 def settle(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
     """The messages of this shipment are stored elsewhere: finish them. Doing it again changes nothing."""
-    with _wire(url, api_key) as wire:
-        return wire.settle_shipment(queue, consumer, number)
+    with _client(url, api_key) as client:
+        return client.settle_shipment(ShipmentRef(queue, consumer, number))
 
 
 def release(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
     """Give the messages of this shipment back: they are ready again, for any consumer."""
-    with _wire(url, api_key) as wire:
-        return wire.release_shipment(queue, consumer, number)
+    with _client(url, api_key) as client:
+        return client.release_shipment(ShipmentRef(queue, consumer, number))
 
 
-def _wire(url: str, api_key: str | None) -> Wire:
-    from penstock.spark.wire import Wire
-
-    return Wire(url, api_key or os.environ.get("PENSTOCK_API_KEY"))
+def _client(url: str, api_key: str | None) -> Client:
+    return Server(url, api_key or os.environ.get("PENSTOCK_API_KEY")).client()
 
 
 def _register_with_active() -> None:

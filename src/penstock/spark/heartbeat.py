@@ -6,8 +6,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from penstock.spark.failures import Conflict, Ended, Refused, WireError
-from penstock.spark.wire import Wire
+from penstock.client import Client, ClientError, Refused, Shipment, ShipmentRef
 
 _LONGEST_PAUSE_S = 300.0
 
@@ -16,12 +15,12 @@ class Heartbeat:
     """Several beats fit into the time that the shipment is held, so one that fails does no harm. It does not report a
     shipment that has ended: reading or settling it does."""
 
-    def __init__(self, wire: Wire, queue: str, consumer: str, number: int, hold_ms: int) -> None:
-        self._wire = wire
-        self._shipment = (queue, consumer, number)
+    def __init__(self, client: Client, shipment: ShipmentRef | Shipment, hold_ms: int) -> None:
+        self._client = client
+        self._shipment = shipment
         self._hold_ms = hold_ms
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"heartbeat of shipment {number}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"heartbeat of shipment {shipment.number}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -44,8 +43,8 @@ class Heartbeat:
         pause_s = min(self._hold_ms / 4000, _LONGEST_PAUSE_S)
         while not self._stopped.wait(pause_s):
             try:
-                self._wire.beat_shipment(*self._shipment, self._hold_ms)
-            except (Ended, Refused, Conflict):
+                self._client.beat_shipment(self._shipment, self._hold_ms)
+            except Refused:
                 return
-            except WireError:
+            except ClientError:
                 continue

@@ -12,8 +12,9 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from penstock import limits
+from penstock.client import Client, ShipmentRef
 from penstock.spark.errors import InvalidOption
-from penstock.spark.wire import Wire
+from penstock.spark.server import Server
 
 FORMATS = ("binary", "text", "json")
 NAMES = (
@@ -46,9 +47,9 @@ class Options:
     create: bool = False
     checkpoint: str | None = None
 
-    def wire(self) -> Wire:
+    def client(self) -> Client:
         try:
-            return Wire(self.url, self.api_key, self.patience_s)
+            return Server(self.url, self.api_key, self.patience_s).client()
         except ValueError as error:
             raise InvalidOption(str(error)) from None
 
@@ -56,6 +57,9 @@ class Options:
         if self.consumer is None:
             raise InvalidOption("the option consumer is missing: a stream claims messages for a consumer")
         return self.consumer
+
+    def numbered(self, number: int) -> ShipmentRef:
+        return ShipmentRef(self.queue, self.named_consumer(), number)
 
 
 def read_options(given: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> Options:

@@ -15,11 +15,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from penstock.client import Shipment, ShipmentConflict, ShipmentEnded
 from penstock.spark.columns import Columns
 from penstock.spark.errors import ShipmentGone
-from penstock.spark.failures import Conflict, Ended
 from penstock.spark.options import Options
-from penstock.spark.wire import Shipment
 
 _HOLD_MS = 60 * 60 * 1000
 
@@ -41,17 +40,18 @@ class PeekReader(DataSourceReader):
         self._columns = Columns(options, schema)
 
     def partitions(self) -> list[InputPartition]:
-        with self._options.wire() as wire:
-            wire.queue(self._options.queue)
+        with self._options.client() as client:
+            client.queue(self._options.queue)
         return [InputPartition(0)]
 
     def read(self, _partition: InputPartition) -> Iterator[pa.RecordBatch]:
         after = None
-        with self._options.wire() as wire:
+        with self._options.client() as client:
             while True:
-                batch, after = wire.peek(self._options.queue, after=after)
-                if batch.num_rows:
-                    yield self._columns.of(batch)
+                peeked = client.arrow.peek(self._options.queue, after=after)
+                if peeked.batch.num_rows:
+                    yield self._columns.of(peeked.batch)
+                after = peeked.after
                 if after is None:
                     return
 
@@ -66,15 +66,16 @@ class ShipmentReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         consumer = options.named_consumer()
-        with options.wire() as wire:
-            number = options.shipment or wire.next_shipment(options.queue, consumer)
+        with options.client() as client:
+            if options.shipment:
+                wanted = options.numbered(options.shipment)
+            else:
+                wanted = client.next_shipment(options.queue, consumer)
             try:
-                claimed = wire.claim_shipment(
-                    options.queue, consumer, number, options.limit, options.hold_ms or _HOLD_MS
-                )
-            except Ended as error:
-                raise gone(options, number, error.how) from None
-            except Conflict as error:
+                claimed = client.claim_shipment(wanted, options.limit, options.hold_ms or _HOLD_MS)
+            except ShipmentEnded as error:
+                raise gone(options, wanted.number, error.how) from None
+            except ShipmentConflict as error:
                 advice = (
                     "leave out the option shipment to read the one whose turn it is"
                     if options.shipment
@@ -96,14 +97,13 @@ def slices(shipment: Shipment, wanted: int) -> list[InputPartition]:
 
 
 def read_slice(options: Options, columns: Columns, part: Slice) -> Iterator[pa.RecordBatch]:
-    consumer = options.named_consumer()
     rows = 0
-    with options.wire() as wire:
+    with options.client() as client:
         try:
-            for batch in wire.read_shipment(options.queue, consumer, part.number, part.start, part.stop):
+            for batch in client.arrow.read_shipment(options.numbered(part.number), part.start, part.stop):
                 rows += batch.num_rows
                 yield columns.of(batch)
-        except Ended as error:
+        except ShipmentEnded as error:
             raise gone(options, part.number, error.how) from None
     if rows != part.stop - part.start:
         raise gone(options, part.number, "purged")

@@ -16,17 +16,17 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from penstock import limits
+from penstock.client import Client, Shipment, ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.spark.columns import Columns
 from penstock.spark.errors import ShipmentGone
-from penstock.spark.failures import Conflict, Ended, Refused
 from penstock.spark.heartbeat import Heartbeat
 from penstock.spark.options import Options
 from penstock.spark.reader import gone, read_slice, slices
-from penstock.spark.wire import Shipment, Wire
+from penstock.spark.server import counted
 
 _HOLD_MS = 24 * 60 * 60 * 1000
 _GIVEN_BACK = ("released", "lost")
-_START_ANEW = "stop the query and start it with a new consumer and a new checkpoint"
+_START_OVER = "stop the query and start it with a new consumer and a new checkpoint"
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -39,18 +39,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settled = 0
         # With the trigger availableNow: how many messages this run may still take.
         self._budget: int | None = None
-        self._open_wire: Wire | None = None
+        self._open_client: Client | None = None
         self._heartbeat: Heartbeat | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get a copy without the connection and the heartbeat."""
-        return {**self.__dict__, "_open_wire": None, "_heartbeat": None}
+        return {**self.__dict__, "_open_client": None, "_heartbeat": None}
 
     @property
-    def _wire(self) -> Wire:
-        if self._open_wire is None:
-            self._open_wire = self._options.wire()
-        return self._open_wire
+    def _client(self) -> Client:
+        if self._open_client is None:
+            self._open_client = self._options.client()
+        return self._open_client
 
     # Called on the driver
 
@@ -63,8 +63,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """As many as are in the queue now: what arrives later does not keep the query from ending."""
-        tally = self._wire.queue(self._options.queue)["tally"]
-        self._budget = max(0, tally["arrived"] - tally["departed"])
+        _, tally = counted(self._client, self._options.queue)
+        self._budget = max(0, tally.arrived - tally.departed)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         done = start["shipment"]
@@ -86,11 +86,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         # After a restart this batch comes from the checkpoint, with no `latestOffset` before it.
         number = end["shipment"]
-        found = self._wire.shipment(self._options.queue, self._options.named_consumer(), number)
-        if found is None:
-            raise ShipmentGone(f"the server does not know shipment {number} of the checkpoint; {_START_ANEW}")
+        try:
+            found = self._client.shipment(self._options.numbered(number))
+        except ShipmentNotFound:
+            self._client.queue(self._options.queue)  # a missing queue is another matter than a missing number
+            raise ShipmentGone(f"the server does not know shipment {number} of the checkpoint; {_START_OVER}") from None
         if found.state in _GIVEN_BACK:
-            raise ShipmentGone(f"{gone(self._options, number, found.state)}; {_START_ANEW}")
+            raise ShipmentGone(f"{gone(self._options, number, found.state)}; {_START_OVER}")
         if found.state == "open":
             self._beat(number)
         return slices(found, self._options.partitions)
@@ -101,8 +103,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        if self._open_wire is not None:
-            self._open_wire.close()
+        if self._open_client is not None:
+            self._open_client.close()
 
     # Called in tasks
 
@@ -116,34 +118,33 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._heartbeat is not None:
             self._heartbeat.stop()
         try:
-            self._wire.settle_shipment(self._options.queue, self._options.named_consumer(), number, keep=True)
-        except Ended as error:
+            self._client.settle_shipment(self._options.numbered(number), keep=True)
+        except ShipmentEnded as error:
             raise ShipmentGone(
                 f"shipment {number} was processed, but {error.how} before it could be settled, so its messages are in "
-                f"the queue once more and would come a second time; {_START_ANEW} if that is acceptable"
+                f"the queue once more and would come a second time; {_START_OVER} if that is acceptable"
             ) from None
-        except Refused as error:
-            # It ended so long ago that it is forgotten.
-            if error.status != 404:
-                raise
-            self._wire.queue(self._options.queue)
+        except ShipmentNotFound:
+            # It ended so long ago that it is forgotten, or the queue is gone.
+            self._client.queue(self._options.queue)
         self._settled = number
 
     def _following(self, done: int) -> int:
         """A query that has read nothing yet begins where its consumer is."""
-        return done + 1 if done else self._wire.next_shipment(self._options.queue, self._options.named_consumer())
+        if done:
+            return done + 1
+        return self._client.next_shipment(self._options.queue, self._options.named_consumer()).number
 
     def _claim(self, number: int, limit: int) -> Shipment | None:
-        queue, consumer = self._options.queue, self._options.named_consumer()
         while True:
             try:
-                shipment = self._wire.claim_shipment(queue, consumer, number, limit, self._hold_ms)
-            except Ended as error:
+                shipment = self._client.claim_shipment(self._options.numbered(number), limit, self._hold_ms)
+            except ShipmentEnded as error:
                 if error.how not in _GIVEN_BACK:
                     raise self._taken(number) from None
                 # Claimed by a run that ended before Spark noted it: its messages come with a later number.
                 number += 1
-            except Conflict as error:
+            except ShipmentConflict as error:
                 raise self._taken(number, error) from None
             else:
                 if shipment is not None:
@@ -154,14 +155,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         more = f" ({error})" if error else ""
         return ShipmentGone(
             f"shipment {number} is not this query's to read{more}: another query uses the consumer "
-            f"{self._options.consumer!r}, or the checkpoint is an old one; {_START_ANEW}"
+            f"{self._options.consumer!r}, or the checkpoint is an old one; {_START_OVER}"
         )
 
     def _beat(self, number: int) -> None:
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        queue, consumer = self._options.queue, self._options.named_consumer()
-        self._heartbeat = Heartbeat(self._wire, queue, consumer, number, self._hold_ms)
+        self._heartbeat = Heartbeat(self._client, self._options.numbered(number), self._hold_ms)
         self._heartbeat.start()
 
 

@@ -21,9 +21,9 @@ from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock import limits
+from penstock.client import QueueNotFound, SendConflict
 from penstock.spark.codec import encode, is_plain
 from penstock.spark.errors import InvalidOption, WriteConflict
-from penstock.spark.failures import Conflict, Refused
 from penstock.spark.options import Options
 
 CHUNK_ROWS = limits.SEND_LIMIT
@@ -60,15 +60,13 @@ class Sender:
 
     def prepare(self) -> None:
         """On the driver, before any task runs."""
-        with self._options.wire() as wire:
+        with self._options.client() as client:
             if self._options.create:
-                wire.create_queue(self._options.queue)
+                client.ensure_queue(self._options.queue)
                 return
             try:
-                wire.queue(self._options.queue)
-            except Refused as error:
-                if error.status != 404:
-                    raise
+                client.queue(self._options.queue)
+            except QueueNotFound:
                 raise InvalidOption(
                     f"there is no queue {self._options.queue!r}; create it, or write with the option create=true"
                 ) from None
@@ -77,11 +75,11 @@ class Sender:
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         messages = stored = 0
-        with self._options.wire() as wire:
+        with self._options.client() as client:
             for number, chunk in enumerate(chunks(map(drafts_of, batches))):
                 try:
-                    sent = wire.send(self._options.queue, chunk, f"{write}/{partition}/{number}")
-                except Conflict as error:
+                    sent = client.arrow.send(self._options.queue, chunk, f"{write}/{partition}/{number}")
+                except SendConflict as error:
                     raise WriteConflict(
                         f"{error}. An earlier attempt of this write sent other rows as chunk {number} of partition "
                         f"{partition}, or sent them in another order. When a task is run again its rows must be the "

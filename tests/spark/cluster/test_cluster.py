@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from devtools.jvm import QUICK
 from devtools.programs import Program
 from devtools.spark_cluster import Cluster
 from tests.servers import ThreadServer
@@ -31,7 +32,7 @@ _SPECULATION = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("cluster") / "spark")
+    cluster = Cluster(tmp_path_factory.mktemp("cluster") / "spark", settings=QUICK)
     yield cluster
     cluster.stop()
 

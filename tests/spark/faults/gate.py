@@ -1,7 +1,7 @@
 """A gate before a server: it lets requests through, and holds the one that a test waits for.
 
 So a test stops a job at a point that it names, a request before it is made or an answer before it arrives, and learns
-which process is waiting there. Requests come with a Content-Length, as those of the wire do.
+which process is waiting there. Requests come with a Content-Length, as the client's do.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from devtools.jvm import QUICK
 from devtools.programs import Program
 
 _HERE = Path(__file__).parents[3]
@@ -75,8 +76,9 @@ def main() -> None:
 
     what, options = sys.argv[1], json.loads(sys.argv[2])
     remote = options.pop("remote", None)
-    master = options.pop("master", None if remote else "local[2,4]")
-    settings = {"spark.sql.shuffle.partitions": "2", **options.pop("settings", {})}
+    master = options.pop("master", None if remote else "local[2,2]")
+    # A server of Spark Connect, and a cluster's executors, have their own.
+    settings = {**({} if remote else QUICK), **options.pop("settings", {})}
     spark = open_session("faults", master, remote, settings)
     globals()[what](spark, **options)
     spark.stop()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Client, Draft
+from penstock.client import Draft
 from penstock.spark.jobs import Body, Run, Server, archive, audit, dedup, drain, load, replay, triage
 from penstock.spark.lake import Lake
 from tests.servers import ThreadServer
@@ -24,12 +24,10 @@ class Plant:
         self.folder = folder
         self.root = str(folder / "lake")
         self.lake = Lake(spark, self.root)
-        self.client = Client(server.url)
-        self.wire = self.server.wire()
+        self.client = self.server.client()
 
     def close(self) -> None:
         self.client.close()
-        self.wire.close()
 
     def send(self, queue: str, *bodies: bytes | str, **more: Any) -> None:
         self.client.send_many(queue, [Draft(body, **more) for body in bodies])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from penstock.client import ExportRef
 from penstock.spark.jobs.ledger import read_export
 from penstock.spark.lake import Place
 
@@ -38,7 +39,7 @@ def test_a_second_run_archives_only_what_is_new(plant) -> None:
 
 def test_an_export_that_was_claimed_and_left(plant) -> None:
     finish(plant, "a", "b")
-    plant.wire.claim_export("archive", 1, 1)
+    plant.client.claim_export(ExportRef("archive", 1), 1)
     plant.spark.range(2).write.parquet(plant.lake.draft(Place("archive", 1)))
     assert plant.archive().rows == 2
     assert plant.lake.exports("archive") == [1, 2]
@@ -47,7 +48,7 @@ def test_an_export_that_was_claimed_and_left(plant) -> None:
 
 def test_an_export_that_was_written_but_not_settled(plant) -> None:
     finish(plant, "a", "b")
-    export = plant.wire.claim_export("archive", 1, 10)
+    export = plant.client.claim_export(ExportRef("archive", 1), 10)
     read_export(plant.spark, plant.server, export, 2).write.parquet(plant.lake.folder(Place("archive", 1)))
     assert plant.archive().rows == 2
     assert plant.lake.read_ledger("number").count() == 2
@@ -56,4 +57,4 @@ def test_an_export_that_was_written_but_not_settled(plant) -> None:
 def test_a_dry_run_changes_nothing(plant) -> None:
     finish(plant, "a")
     assert plant.archive(dry_run=True).rows == 0
-    assert plant.wire.exports("archive") == []
+    assert list(plant.client.exports("archive")) == []

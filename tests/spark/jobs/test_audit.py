@@ -5,6 +5,7 @@ from __future__ import annotations
 import apsw
 import pytest
 
+from penstock.client import ShipmentRef
 from penstock.spark import folders
 from penstock.spark.lake import Place
 from tests.spark.jobs.test_drain import write
@@ -21,7 +22,7 @@ def busy(plant):
     plant.client.ack("other", plant.client.claim("other", 2))
     plant.archive()
     plant.client.claim("other", 1)
-    plant.wire.claim_shipment("q", "drain", 3, 1, HOUR_MS)
+    plant.client.claim_shipment(ShipmentRef("q", "drain", 3), 1, HOUR_MS)
     return plant
 
 
@@ -56,9 +57,9 @@ def test_a_message_in_two_consumers_folders(busy) -> None:
 
 
 def test_a_folder_of_a_released_shipment(busy) -> None:
-    write(busy, busy.wire.shipment("q", "drain", 3))
+    write(busy, busy.client.shipment(ShipmentRef("q", "drain", 3)))
     assert busy.audit().findings == []
-    busy.wire.release_shipment("q", "drain", 3)
+    busy.client.release_shipment(ShipmentRef("q", "drain", 3))
     [finding] = busy.audit().findings
     assert "shipment 3, which was released" in finding
 

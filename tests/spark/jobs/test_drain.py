@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.client import ShipmentRef
 from penstock.spark import folders
 from penstock.spark.jobs import JobFailed
 from penstock.spark.jobs.drain import kept
@@ -44,7 +45,7 @@ def test_a_dry_run_changes_nothing(plant) -> None:
 
 def test_claimed_but_not_written(plant) -> None:
     plant.send("q", "a", "b")
-    plant.wire.claim_shipment("q", "drain", 1, 1, HOUR_MS)
+    plant.client.claim_shipment(ShipmentRef("q", "drain", 1), 1, HOUR_MS)
     assert plant.drain().messages == 2
     assert plant.drained("body", "shipment") == [(b"a", 1), (b"b", 2)]
 
@@ -58,7 +59,7 @@ def test_written_but_not_settled(plant) -> None:
     [folder] = plant.lake.numbers("q", "drain")
     assert folder == 2
     plant.send("q", "d")
-    shipment = plant.wire.claim_shipment("q", "drain", 3, 10, HOUR_MS)
+    shipment = plant.client.claim_shipment(ShipmentRef("q", "drain", 3), 10, HOUR_MS)
     write(plant, shipment)
     before = folders.files(plant.spark, plant.lake.folder(Place("drain", 3, "q")))
     assert plant.drain().messages == 1
@@ -68,7 +69,7 @@ def test_written_but_not_settled(plant) -> None:
 
 def test_written_in_part(plant) -> None:
     plant.send("q", "a", "b", "c")
-    shipment = plant.wire.claim_shipment("q", "drain", 1, 10, HOUR_MS)
+    shipment = plant.client.claim_shipment(ShipmentRef("q", "drain", 1), 10, HOUR_MS)
     write(plant, shipment, limit=2)
     plant.drain()
     assert plant.drained() == [b"a", b"b", b"c"]
@@ -87,13 +88,13 @@ def test_a_draft_of_a_dead_run_is_taken_away(plant) -> None:
 @pytest.mark.parametrize("end", ["released", "lost"])
 def test_the_folder_of_a_shipment_that_was_given_back_is_removed(plant, end: str) -> None:
     plant.send("q", "a")
-    shipment = plant.wire.claim_shipment("q", "drain", 1, 10, HOUR_MS)
+    shipment = plant.client.claim_shipment(ShipmentRef("q", "drain", 1), 10, HOUR_MS)
     write(plant, shipment)
     if end == "released":
-        plant.wire.release_shipment("q", "drain", 1)
+        plant.client.release_shipment(ShipmentRef("q", "drain", 1))
     else:
         plant.clock.advance(3601)
-        while plant.wire.shipment("q", "drain", 1).state != "lost":
+        while plant.client.shipment(ShipmentRef("q", "drain", 1)).state != "lost":
             pass
     assert plant.drain(dry_run=True).removed
     assert plant.lake.numbers("q", "drain") == [1]
@@ -104,7 +105,7 @@ def test_the_folder_of_a_shipment_that_was_given_back_is_removed(plant, end: str
 
 def test_messages_that_are_purged_meanwhile(plant) -> None:
     plant.send("q", "a", "b")
-    plant.wire.claim_shipment("q", "drain", 1, 10, HOUR_MS)
+    plant.client.claim_shipment(ShipmentRef("q", "drain", 1), 10, HOUR_MS)
     plant.client.purge("q")
     plant.send("q", "c")
     summary = plant.drain()
@@ -122,7 +123,7 @@ def test_a_queue_that_was_made_anew_overwrites_nothing(plant) -> None:
     with pytest.raises(JobFailed, match="was created again"):
         plant.drain()
     assert plant.drained() == [b"old"]
-    plant.wire.release_shipment("q", "drain", 1)
+    plant.client.release_shipment(ShipmentRef("q", "drain", 1))
     assert plant.drain(consumer="second").messages == 1
     assert plant.drained("body", "consumer") == [(b"new", "second"), (b"old", "drain")]
     assert plant.drain(dry_run=True).removed == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from penstock.client import ShipmentRef
 from penstock.spark.jobs import JobFailed
 from penstock.spark.jobs.replay import consumer_for, send_shipment
 
@@ -31,7 +32,7 @@ def test_a_whole_queue(plant) -> None:
 
 def test_a_whole_queue_that_was_sent_but_not_settled(plant) -> None:
     plant.send("q", "a", "b")
-    shipment = plant.wire.claim_shipment("q", consumer_for("other"), 1, 10, HOUR_MS)
+    shipment = plant.client.claim_shipment(ShipmentRef("q", consumer_for("other"), 1), 10, HOUR_MS)
     send_shipment(plant.spark, plant.server, shipment, "other")
     assert plant.bodies("other") == [b"a", b"b"]
     summary = plant.replay(queue="q", yes=True)
@@ -64,7 +65,7 @@ def test_what_matches_was_sent_but_not_acked(plant) -> None:
             "attributes": pa.array([[]], pa.map_(pa.string(), pa.string())),
         }
     )
-    plant.wire.send("other", batch, f"replay/{message.id}/0")
+    plant.client.arrow.send("other", batch, f"replay/{message.id}/0")
     summary = plant.replay(queue="q", where="body = 'a'", yes=True)
     assert (summary.sent, summary.repeated) == (0, 1)
     assert (plant.bodies("other"), plant.bodies("q")) == ([b"a"], [b"b"])

@@ -76,8 +76,8 @@ def run(job: Callable[..., Any], as_json: bool, *arguments: Any, **options: Any)
 
 def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The job's summary. The options of Spark become its `Run`, the others are its own."""
+    from penstock.client import Refused
     from penstock.spark.errors import JobFailed, SparkMissing
-    from penstock.spark.failures import Refused
 
     try:
         return job(*arguments, run=_run_of(options), **options)

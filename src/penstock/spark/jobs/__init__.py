@@ -15,8 +15,9 @@ from penstock.spark.jobs.dedup import DedupSummary, dedup
 from penstock.spark.jobs.drain import Body, DrainSummary, drain
 from penstock.spark.jobs.load import LoadSummary, Shape, load
 from penstock.spark.jobs.replay import ReplaySummary, replay
-from penstock.spark.jobs.run import Run, Server, Summary
+from penstock.spark.jobs.run import Run, Summary
 from penstock.spark.jobs.triage import TriageSummary, triage
+from penstock.spark.server import Server
 
 __all__ = [
     "ArchiveSummary", "AuditSummary", "Body", "DedupSummary", "DrainSummary", "JobFailed", "LoadSummary",

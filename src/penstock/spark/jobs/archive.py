@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.client import Client, Export, ExportRef, ShipmentConflict, ShipmentEnded
 from penstock.spark.errors import JobFailed
 from penstock.spark.jobs.ledger import read_export
-from penstock.spark.jobs.run import Run, Server, Summary, how_it_ended, timed
+from penstock.spark.jobs.run import Run, Summary, how_it_ended, timed
 from penstock.spark.lake import Lake, Place
-from penstock.spark.wire import Conflict, Ended, Export, Wire
+from penstock.spark.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,11 +57,11 @@ def archive(
 ) -> ArchiveSummary:
     """Archives until the ledger has no row that is not in the lake, or about `max_rows` are archived."""
     summary = ArchiveSummary(consumer, lake, run.dry_run)
-    with timed(summary), server.wire() as wire:
-        summary.next_export = wire.next_export(consumer)
+    with timed(summary), server.client() as client:
+        summary.next_export = client.next_export(consumer).number
         if not run.dry_run:
             with run.session("archive") as session:
-                _Archive(session, server, wire, Lake(session, lake), summary, run).all(limit, max_rows)
+                _Archive(session, server, client, Lake(session, lake), summary, run).all(limit, max_rows)
     return summary
 
 
@@ -68,7 +69,7 @@ def archive(
 class _Archive:
     spark: SparkSession
     server: Server
-    wire: Wire
+    client: Client
     lake: Lake
     summary: ArchiveSummary
     run: Run
@@ -80,10 +81,10 @@ class _Archive:
         while max_rows is None or summary.rows < max_rows:
             most = limit if max_rows is None else min(limit, max_rows - summary.rows)
             try:
-                export = self.wire.claim_export(summary.consumer, number, most)
-            except (Ended, Conflict):
+                export = self.client.claim_export(ExportRef(summary.consumer, number), most)
+            except (ShipmentEnded, ShipmentConflict):
                 # Another archive of the same consumer was faster.
-                number = self.wire.next_export(summary.consumer)
+                number = self.client.next_export(summary.consumer).number
                 continue
             if export is None:
                 break
@@ -102,14 +103,13 @@ class _Archive:
         except JobFailed:
             raise
         except Exception:
-            again = self.wire.read_export(export.consumer, export.number, export.after, export.through)
-            how = how_it_ended(again)
+            how = how_it_ended(self.client.arrow.read_export(export, export.after, export.through))
             if how is None:
                 raise
             if how != "settled":
                 self.summary.swept.append(export.number)
                 raise JobFailed(self.summary.problems[-1]) from None
             return
-        self.wire.settle_export(export.consumer, export.number)
+        self.client.settle_export(export)
         self.summary.exports += 1
         self.summary.rows += landed.rows

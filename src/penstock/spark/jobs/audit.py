@@ -6,14 +6,15 @@ It only reads. What does not add up is a finding; messages that come and go mean
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.client import Client, Queue, QueueNotFound, Shipment, Tally
 from penstock.spark.jobs.ledger import read_ledger
-from penstock.spark.jobs.run import Run, Server, Summary, timed
+from penstock.spark.jobs.run import Run, Summary, timed
 from penstock.spark.lake import Lake
-from penstock.spark.wire import Refused, Shipment, Wire
+from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,14 +58,14 @@ class AuditSummary(Summary):
 def audit(server: Server, lake: str | None = None, *, run: Run = Run()) -> AuditSummary:
     """Without a lake, the counters and the server's own ledger are compared."""
     summary = AuditSummary(lake, run.dry_run)
-    with timed(summary), server.wire() as wire:
-        names = [queue["name"] for queue in wire.queues()]
+    with timed(summary), server.client() as client:
+        names = [queue.name for queue in client.queues(count=False)]
         summary.queues = len(names)
         if run.dry_run:
             return summary
-        before = {name: wire.queue(name) for name in names}
+        before = {name: _Known.of(client.queue(name)) for name in names}
         with run.session("audit") as session:
-            job = _Audit(session, server, wire, Lake(session, lake) if lake else None, summary)
+            job = _Audit(session, server, client, Lake(session, lake) if lake else None, summary)
             run.progress.say(f"counting the messages of {len(names):,} queues")
             job.counters(before)
             run.progress.say("comparing the ledger")
@@ -77,73 +78,87 @@ def audit(server: Server, lake: str | None = None, *, run: Run = Run()) -> Audit
     return summary
 
 
+@dataclass(frozen=True)
+class _Known:
+    """A queue as it was when the audit began."""
+
+    created_at: int
+    has_ledger: bool
+    messages: int
+    tally: Tally
+
+    @classmethod
+    def of(cls, queue: Queue) -> _Known:
+        assert queue.count is not None and queue.tally is not None  # noqa: S101, PT018  it was asked for by name
+        has_ledger = queue.settings.get("ledger") != "off"
+        return cls(queue.created_at, has_ledger, queue.count.total, queue.tally)
+
+
 @dataclass
 class _Audit:
     """The comparisons: each finds something, or nothing."""
 
     spark: SparkSession
     server: Server
-    wire: Wire
+    client: Client
     lake: Lake | None
     summary: AuditSummary
     # The shipments in the lake that have ended well, or so long ago that the server has forgotten them.
     settled: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
-    def counters(self, queues: dict[str, dict[str, Any]]) -> None:
+    def counters(self, queues: dict[str, _Known]) -> None:
         """What has arrived is there or has departed. The server's own count comes from the same counters, so the
         messages themselves are counted; some may arrive or depart meanwhile."""
         for name, before in queues.items():
-            live = self._live(name, before["count"]["total"])
+            live = self._live(name, before.messages)
             try:
-                after = self.wire.queue(name)["tally"]
-            except Refused:
+                after = counted(self.client, name)[1]
+            except QueueNotFound:
                 continue  # deleted meanwhile
-            arrived, departed = before["tally"]["arrived"], before["tally"]["departed"]
+            arrived, departed = before.tally.arrived, before.tally.departed
             self.summary.arrived += arrived
             self.summary.departed += departed
             self.summary.live += live
-            if not arrived - after["departed"] <= live <= after["arrived"] - departed:
+            if not arrived - after.departed <= live <= after.arrived - departed:
                 self._find(f"{name}: {arrived:,} arrived, but {live:,} are live and {departed:,} have departed")
 
     def _live(self, queue: str, expected: int) -> int:
-        if expected == 0:
-            first, _ = self.wire.peek(queue, 1)
-            if first.num_rows == 0:
-                return 0
+        if expected == 0 and not self.client.peek(queue, 1).messages:
+            return 0
         return self.server.read(self.spark, queue).select("id").distinct().count()
 
-    def ledger(self, queues: dict[str, dict[str, Any]]) -> None:
+    def ledger(self, queues: dict[str, _Known]) -> None:
         """A message that has departed has a row, in the lake or still only in the server's ledger."""
-        counted = {row.queue: row["count"] for row in self._rows(queues).groupBy("queue").count().collect()}
-        self.summary.ledger_rows = sum(counted.values())
+        found = {row.queue: row["count"] for row in self._rows(queues).groupBy("queue").count().collect()}
+        self.summary.ledger_rows = sum(found.values())
         for name, before in queues.items():
-            if before["settings"]["ledger"] == "off":
+            if not before.has_ledger:
                 continue
             try:
-                after = self.wire.queue(name)
-            except Refused:
+                after = counted(self.client, name)[1]
+            except QueueNotFound:
                 continue  # deleted meanwhile
-            rows, least, most = counted.get(name, 0), before["tally"]["departed"], after["tally"]["departed"]
+            rows, least, most = found.get(name, 0), before.tally.departed, after.departed
             if not least <= rows <= most:
                 self._find(f"{name}: {least:,} messages have departed, but there are {rows:,} ledger rows")
 
-    def shipments(self, queues: dict[str, dict[str, Any]]) -> None:
+    def shipments(self, queues: dict[str, _Known]) -> None:
         """A folder holds what its shipment held, and only settled shipments have one."""
         assert self.lake is not None  # noqa: S101
         columns = ("queue", "consumer", "shipment")
         messages = self.lake.read_messages(*columns, "claimed_at")
         # Also those that hold nothing any longer: what was in them is missing.
         folders: dict[tuple[str, str], dict[int, tuple[int, int]]] = {place: {} for place in self.lake.shipped()}
-        counted = messages.groupBy(*columns).agg(
+        by_folder = messages.groupBy(*columns).agg(
             F.count(F.lit(1)).alias("rows"), F.unix_millis(F.min("claimed_at")).alias("claimed_at")
         )
-        for row in counted.collect():
+        for row in by_folder.collect():
             folders.setdefault((row.queue, row.consumer), {})[row.shipment] = (row.rows, row.claimed_at)
             self.summary.folders += 1
             self.summary.messages += row.rows
         for (queue, consumer), found in sorted(folders.items()):
             if queue in queues:
-                known = {it.number: it for it in self.wire.shipments(queue, consumer)}
+                known = {it.number: it for it in self.client.shipments(queue, consumer)}
                 self._compare(f"{queue}, consumer {consumer}", known, found)
                 self.settled[queue, consumer] = {
                     number for number in found if (it := known.get(number)) is None or it.state == "settled"
@@ -168,7 +183,7 @@ class _Audit:
             if shipment.state == "settled" and shipment.messages and number not in found:
                 self._find(f"{who}: shipment {number} is settled, but not in the lake ({shipment.messages:,} messages)")
 
-    def messages(self, queues: dict[str, dict[str, Any]]) -> None:
+    def messages(self, queues: dict[str, _Known]) -> None:
         """No message is in the lake twice, for one consumer or for two, and each has left its queue as processed."""
         assert self.lake is not None  # noqa: S101
         drained = self.lake.read_messages("id", "queue", "consumer", "shipment", "claimed_at")
@@ -182,7 +197,7 @@ class _Audit:
             shown = [f"{row.id} in {', '.join(row.places)}" for row in repeated.orderBy("id").limit(_SHOWN).collect()]
             self._find(f"{number:,} messages are in the lake more than once: {'; '.join(shown)}")
         settled = [(*place, number) for place, numbers in self.settled.items() for number in numbers]
-        with_ledger = [it for it in settled if queues[it[0]]["settings"]["ledger"] != "off"]
+        with_ledger = [it for it in settled if queues[it[0]].has_ledger]
         if not with_ledger:
             return
         ended = self.spark.createDataFrame(with_ledger, "queue string, consumer string, shipment bigint")
@@ -195,15 +210,15 @@ class _Audit:
         for row in lacking.groupBy("queue").agg(F.count(F.lit(1)).alias("n"), F.min("id").alias("id")).collect():
             self._find(f"{row.queue}: {row.n:,} drained messages have no ledger row as processed, such as {row.id}")
 
-    def _rows(self, queues: dict[str, dict[str, Any]]) -> DataFrame:
+    def _rows(self, queues: dict[str, _Known]) -> DataFrame:
         """Every ledger row of the queues as they are now: those of a deleted queue with the same name do not count."""
         rows = read_ledger(self.spark, self.server).select(*_ROW)
         if self.lake is not None:
             rows = rows.unionByName(self.lake.read_ledger(*_ROW)).dropDuplicates(["number"])
         return self._since_created(rows, queues, "finished_at")
 
-    def _since_created(self, rows: DataFrame, queues: dict[str, dict[str, Any]], column: str) -> DataFrame:
-        created = [(name, queue["created_at"]) for name, queue in queues.items()]
+    def _since_created(self, rows: DataFrame, queues: dict[str, _Known], column: str) -> DataFrame:
+        created = [(name, queue.created_at) for name, queue in queues.items()]
         known = self.spark.createDataFrame(created, "queue string, created_at bigint")
         fresh = rows.join(F.broadcast(known), "queue").where(F.unix_millis(column) >= F.col("created_at"))
         return fresh.drop("created_at")

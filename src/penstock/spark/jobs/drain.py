@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType, _parse_datatype_string
 
+from penstock.client import Client, Shipment, ShipmentConflict, ShipmentEnded, ShipmentRef
 from penstock.spark import folders
 from penstock.spark.errors import JobFailed
 from penstock.spark.heartbeat import Heartbeat
-from penstock.spark.jobs.run import HOLD_MS, Run, Server, Summary, how_it_ended, timed
+from penstock.spark.jobs.run import HOLD_MS, Run, Summary, how_it_ended, timed
 from penstock.spark.lake import Lake, Landed, Place
-from penstock.spark.wire import Conflict, Ended, Shipment, Wire
+from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -86,10 +87,10 @@ def drain(
 ) -> DrainSummary:
     """Drains until nothing is ready, or about `max_messages` are drained: a shipment that was open may hold more."""
     summary = DrainSummary(queue, consumer, lake, run.dry_run)
-    with timed(summary), server.wire() as wire:
-        summary.ready = wire.queue(queue)["count"]["ready"]
+    with timed(summary), server.client() as client:
+        summary.ready = counted(client, queue)[0].ready
         with run.session("drain") as session:
-            job = _Drain(session, server, wire, Lake(session, lake), body, hold_ms, summary, run)
+            job = _Drain(session, server, client, Lake(session, lake), body, hold_ms, summary, run)
             job.clear()
             if not run.dry_run:
                 job.all(limit, max_messages)
@@ -100,7 +101,7 @@ def drain(
 class _Drain:
     spark: SparkSession
     server: Server
-    wire: Wire
+    client: Client
     lake: Lake
     body: Body
     hold_ms: int
@@ -110,43 +111,44 @@ class _Drain:
     def clear(self) -> None:
         """Remove the folders of shipments that were given back, and the drafts of dead runs."""
         queue, consumer = self.summary.queue, self.summary.consumer
-        known = {shipment.number: shipment for shipment in self.wire.shipments(queue, consumer)}
+        known = {shipment.number: shipment for shipment in self.client.shipments(queue, consumer)}
         for number in self.lake.numbers(queue, consumer):
             shipment = known.get(number)
             if shipment is not None and shipment.state in _GIVEN_BACK:
                 self._remove(shipment)
         if not self.summary.dry_run:
-            underway = next((it.number for it in known.values() if it.state in ("open", "gathering")), None)
+            underway = next((it.number for it in known.values() if not it.has_ended), None)
             self.lake.clear_drafts(self._place(0), but=underway)
 
     def all(self, limit: int, max_messages: int | None) -> None:
         summary = self.summary
-        number = self.wire.next_shipment(summary.queue, summary.consumer)
+        queue, consumer = summary.queue, summary.consumer
+        number = self.client.next_shipment(queue, consumer).number
         while max_messages is None or summary.messages < max_messages:
             most = limit if max_messages is None else min(limit, max_messages - summary.messages)
             try:
-                shipment = self.wire.claim_shipment(summary.queue, summary.consumer, number, most, self.hold_ms)
-            except (Ended, Conflict):
+                shipment = self.client.claim_shipment(ShipmentRef(queue, consumer, number), most, self.hold_ms)
+            except (ShipmentEnded, ShipmentConflict):
                 # Another drain of the same consumer was faster.
-                number = self.wire.next_shipment(summary.queue, summary.consumer)
+                number = self.client.next_shipment(queue, consumer).number
                 continue
             if shipment is None:
                 break
             self._one(shipment)
             number += 1
             total = max(summary.ready, summary.messages)
-            self.run.progress.show(f"draining {summary.queue}", summary.messages, total)
+            self.run.progress.show(f"draining {queue}", summary.messages, total)
         self.run.progress.end()
 
     def _one(self, shipment: Shipment) -> None:
         try:
-            with Heartbeat(self.wire, shipment.queue, shipment.consumer, shipment.number, self.hold_ms):
+            with Heartbeat(self.client, shipment, self.hold_ms):
                 landed = self._land(shipment)
-                self.wire.settle_shipment(shipment.queue, shipment.consumer, shipment.number)
+                self.client.settle_shipment(shipment)
         except JobFailed:
             raise
         except Exception as error:
-            how = error.how if isinstance(error, Ended) else how_it_ended(self._read_again(shipment))
+            how = error.how if isinstance(error, ShipmentEnded) else how_it_ended(self._read_again(shipment))
             if how is None:
                 raise
             self._give_up(shipment, how)
@@ -167,15 +169,15 @@ class _Drain:
         return decoded(kept(messages, shipment.claimed_at), self.body)
 
     def _read_again(self, shipment: Shipment) -> Iterator[object]:
-        return self.wire.read_shipment(shipment.queue, shipment.consumer, shipment.number, 0, shipment.messages)
+        return self.client.arrow.read_shipment(shipment, 0, shipment.messages)
 
     def _give_up(self, shipment: Shipment, how: str) -> None:
         if how == "settled":
             return  # by another drain of the same consumer, whose folder is complete
         if how == "purged":
             # It can never be read whole again; the rest of it goes back to the queue.
-            with suppress(Ended):
-                self.wire.release_shipment(shipment.queue, shipment.consumer, shipment.number)
+            with suppress(ShipmentEnded):
+                self.client.release_shipment(shipment)
         self._remove(shipment)
         self.summary.ended[shipment.number] = how
         self.run.progress.say(f"shipment {shipment.number} was {how} before it was settled")

@@ -10,15 +10,14 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from penstock.spark.jobs.run import Server
+from penstock.client import Export, ExportRef
 from penstock.spark.lake import LEDGER_COLUMNS
+from penstock.spark.server import Server
 from penstock.spark.source import register_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from penstock.spark.wire import Export
 
 _COLUMNS = {name: kind for name, kind in LEDGER_COLUMNS.items() if name != "exported_at"}
 
@@ -68,25 +67,23 @@ class _LedgerReader(DataSourceReader):
         return [InputPartition(0)]
 
     def read(self, _partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        after: int | None = 0
-        with self._server.wire() as wire:
-            while after is not None:
-                rows, after = wire.ledger(after)
+        with self._server.client() as client:
+            for rows in client.arrow.ledger():
                 yield _for_spark(rows)
 
 
 class _ExportReader(DataSourceReader):
     def __init__(self, server: Server, consumer: str, number: int, after: int, through: int, slices: int) -> None:
         self._server = server
-        self._export = (consumer, number)
+        self._export = ExportRef(consumer, number)
         self._bounds = [after + (through - after) * slice_ // slices for slice_ in range(slices + 1)]
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(bounds) for bounds in pairwise(self._bounds) if bounds[0] < bounds[1]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with self._server.wire() as wire:
-            for rows in wire.read_export(*self._export, *partition.value):
+        with self._server.client() as client:
+            for rows in client.arrow.read_export(self._export, *partition.value):
                 yield _for_spark(rows)
 
 

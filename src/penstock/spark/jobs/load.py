@@ -16,8 +16,9 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructType, Varian
 
 from penstock.spark import folders
 from penstock.spark.errors import JobFailed
-from penstock.spark.jobs.run import Run, Server, Summary, settings, timed
+from penstock.spark.jobs.run import Run, Summary, settings, timed
 from penstock.spark.jobs.sends import AS_JSON, STEADY, as_bytes, key_of, send_files
+from penstock.spark.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -89,17 +90,17 @@ def load(
 ) -> LoadSummary:
     """Loads every file below `sources`: paths of any scheme, folders and wildcards included."""
     summary = LoadSummary(queue, run.dry_run)
-    with timed(summary), server.wire() as wire, run.session("load") as session:
-        summary.created = create and queue not in {it["name"] for it in wire.queues()}
+    with timed(summary), server.client() as client, run.session("load") as session:
+        summary.created = create and queue not in {it.name for it in client.queues(count=False)}
         if not summary.created:
-            wire.queue(queue)
+            client.queue(queue)
         found = folders.files(session, *sources)
         formats = {file: shape.format or format_of(file.path) for file in found}
         summary.files, summary.bytes = len(found), sum(file.bytes for file in found)
         summary.paths = [file.path for file in found]
         if not run.dry_run:
             if summary.created:
-                wire.create_queue(queue, {})
+                client.ensure_queue(queue)
             with settings(session, STEADY):
                 sent = send_files(
                     found,

@@ -22,15 +22,23 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock import limits
-from penstock.client import ClaimedMessage, Client
+from penstock.client import (
+    ClaimedMessage,
+    Client,
+    Shipment,
+    ShipmentConflict,
+    ShipmentEnded,
+    ShipmentNotFound,
+    ShipmentRef,
+)
 from penstock.spark import folders
 from penstock.spark.errors import JobFailed
 from penstock.spark.folders import File
 from penstock.spark.heartbeat import Heartbeat
-from penstock.spark.jobs.run import HOLD_MS, Run, Server, Summary, settings, timed
+from penstock.spark.jobs.run import HOLD_MS, Run, Summary, settings, timed
 from penstock.spark.jobs.sends import STEADY, Sent, body_bytes, key_of, send, send_each, send_files
 from penstock.spark.lake import Lake
-from penstock.spark.wire import Conflict, Ended, Shipment, Wire
+from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,13 +108,13 @@ def replay(
     if queue == to:
         raise JobFailed(f"{to} cannot be replayed to itself")
     summary = ReplaySummary(lake or queue or "", to, where, dry_run=run.dry_run or not yes)
-    with timed(summary), server.wire() as wire:
-        wire.queue(to)
+    with timed(summary), server.client() as client:
+        client.queue(to)
         if queue is not None:
-            wire.queue(queue)
+            client.queue(queue)
         with run.session("replay") as session, settings(session, STEADY):
             _check(session, where)
-            job = _Replay(session, server, wire, summary, run)
+            job = _Replay(session, server, client, summary, run)
             if summary.dry_run:
                 job.count(Lake(session, lake).read_messages() if lake else server.read(session, str(queue)))
             elif lake is not None:
@@ -144,7 +152,7 @@ def drafts(messages: DataFrame) -> DataFrame:
 class _Replay:
     spark: SparkSession
     server: Server
-    wire: Wire
+    client: Client
     summary: ReplaySummary
     run: Run
 
@@ -173,48 +181,53 @@ class _Replay:
     def all_of(self, queue: str, limit: int) -> None:
         # Another target is another consumer: an interrupted replay to one queue is never finished to another.
         consumer = consumer_for(self.summary.to)
-        number = self.wire.next_shipment(queue, consumer)
-        unfinished = self.wire.shipment(queue, consumer, number)
+        number = self.client.next_shipment(queue, consumer).number
         # No more than there is now: what is replayed may fail again and come back here without end.
-        total = self.wire.queue(queue)["count"]["ready"] + (unfinished.messages if unfinished else 0)
+        total = counted(self.client, queue)[0].ready + self._unfinished(ShipmentRef(queue, consumer, number))
         while self.summary.matched < total:
             try:
                 most = min(limit, total - self.summary.matched)
-                shipment = self.wire.claim_shipment(queue, consumer, number, most, HOLD_MS)
-            except (Ended, Conflict):
-                number = self.wire.next_shipment(queue, consumer)
+                shipment = self.client.claim_shipment(ShipmentRef(queue, consumer, number), most, HOLD_MS)
+            except (ShipmentEnded, ShipmentConflict):
+                number = self.client.next_shipment(queue, consumer).number
                 continue
             if shipment is None:
                 break
-            with Heartbeat(self.wire, queue, consumer, number, HOLD_MS):
+            with Heartbeat(self.client, shipment, HOLD_MS):
                 sent = send_shipment(self.spark, self.server, shipment, self.summary.to)
-                self.wire.settle_shipment(queue, consumer, number)
+                self.client.settle_shipment(shipment)
             self._add(sent)
             number += 1
             self.run.progress.show(f"replaying {queue}", self.summary.matched, total)
         self.run.progress.end()
 
+    def _unfinished(self, shipment: ShipmentRef) -> int:
+        """How many messages an interrupted replay has left in a shipment."""
+        try:
+            return self.client.shipment(shipment).messages
+        except ShipmentNotFound:
+            return 0
+
     # From a queue, what matches
 
     def some_of(self, queue: str) -> None:
-        total = self.wire.queue(queue)["count"]["ready"]
+        total = counted(self.client, queue)[0].ready
         others: list[str] = []
-        with Client(self.server.url, self.server.api_key) as client:
-            try:
-                while self.summary.looked_at < total:
-                    claimed = client.claim(queue, min(_PAGE, total - self.summary.looked_at), _HOLD_MS)
-                    if not claimed:
-                        break
-                    done = self._send_some(queue, claimed)
-                    finished = client.ack(queue, sorted(done))
-                    self.summary.unfinished += finished.count(False)
-                    others += [message.receipt for message in claimed if message.receipt not in done]
-                    self.summary.looked_at += len(claimed)
-                    self.run.progress.show(f"replaying {queue}", self.summary.looked_at, total)
-            finally:
-                # Held until now, so that each message is looked at once.
-                for start in range(0, len(others), _PAGE):
-                    client.release(queue, others[start : start + _PAGE])
+        try:
+            while self.summary.looked_at < total:
+                claimed = self.client.claim(queue, min(_PAGE, total - self.summary.looked_at), _HOLD_MS)
+                if not claimed:
+                    break
+                done = self._send_some(queue, claimed)
+                finished = self.client.ack(queue, sorted(done))
+                self.summary.unfinished += finished.count(False)
+                others += [message.receipt for message in claimed if message.receipt not in done]
+                self.summary.looked_at += len(claimed)
+                self.run.progress.show(f"replaying {queue}", self.summary.looked_at, total)
+        finally:
+            # Held until now, so that each message is looked at once.
+            for start in range(0, len(others), _PAGE):
+                self.client.release(queue, others[start : start + _PAGE])
         self.summary.left = len(others)
         self.run.progress.end()
 

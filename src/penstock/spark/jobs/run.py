@@ -1,4 +1,4 @@
-"""What every job is given, a server and a way to run, and what it gives back, a summary."""
+"""How every job runs, and what it gives back: a summary."""
 
 from __future__ import annotations
 
@@ -6,45 +6,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from penstock.spark.failures import Ended
+from penstock.client import ShipmentEnded
 from penstock.spark.folders import is_connect
 from penstock.spark.session import open_session
 from penstock.spark.source import register
-from penstock.spark.wire import Wire
 from penstock.terminal import Progress, Quiet
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 HOLD_MS = 60 * 60 * 1000
 # A Spark Connect server does not tell.
 _UNKNOWN_CORES = 4
-
-
-@dataclass(frozen=True)
-class Server:
-    """A server as drivers and tasks reach it: it can be pickled. `patience_s` is how long one that is away is waited
-    for."""
-
-    url: str = "http://127.0.0.1:8080"
-    api_key: str | None = field(default=None, repr=False)
-    patience_s: float = 300.0
-
-    def wire(self) -> Wire:
-        """Raises ValueError for an address or a key that cannot be one."""
-        return Wire(self.url, self.api_key, self.patience_s)
-
-    def options(self) -> dict[str, str]:
-        """As the data source has them."""
-        options = {"url": self.url, "patienceSeconds": str(self.patience_s)}
-        return options if self.api_key is None else {**options, "apiKey": self.api_key}
-
-    def read(self, spark: SparkSession, queue: str, **options: object) -> DataFrame:
-        """Every message of a queue, without claiming any; or one shipment, if the options name it."""
-        given: dict[str, Any] = {**self.options(), "queue": queue, **options}
-        return spark.read.format("penstock").options(**given).load()
 
 
 @dataclass(frozen=True)
@@ -126,6 +101,6 @@ def how_it_ended(reading: Iterable[object]) -> str | None:
     try:
         for _ in reading:
             pass
-    except Ended as error:
+    except ShipmentEnded as error:
         return error.how
     return None

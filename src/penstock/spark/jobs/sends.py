@@ -21,10 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
 
+from penstock.client import Client, ClientError, SendConflict
 from penstock.spark.errors import InvalidOption, JobFailed
 from penstock.spark.folders import File
-from penstock.spark.jobs.run import Server
-from penstock.spark.wire import Conflict, Wire, WireError
+from penstock.spark.server import Server
 from penstock.spark.writer import chunks, drafts_of
 from penstock.terminal import Progress
 
@@ -71,8 +71,8 @@ def send(messages: DataFrame, server: Server, queue: str, key: str) -> Sent:
         context = TaskContext.get()
         numbers = itertools.count()
         prefix = f"{key}/{0 if context is None else context.partitionId()}"
-        with server.wire() as wire:
-            yield from _told(batches, lambda batch: vars(_sent(batch, wire, queue, prefix, numbers)))
+        with server.client() as client:
+            yield from _told(batches, lambda batch: vars(_sent(batch, client, queue, prefix, numbers)))
 
     return sum((Sent(**answer) for answer in _run(messages, task)), NOTHING)
 
@@ -80,17 +80,17 @@ def send(messages: DataFrame, server: Server, queue: str, key: str) -> Sent:
 def send_each(messages: DataFrame, server: Server, queue: str, key: str) -> tuple[Sent, set[str]]:
     """Send every message by itself, under a key made of its `id`; returns their `receipt`s as well."""
 
-    def each(batch: pa.RecordBatch, wire: Wire) -> dict[str, Any]:
+    def each(batch: pa.RecordBatch, client: Client) -> dict[str, Any]:
         total, receipts = NOTHING, []
         for row, (id_, receipt) in enumerate(zip(batch["id"].to_pylist(), batch["receipt"].to_pylist(), strict=True)):
             message = batch.slice(row, 1).select(["body", "content_type", "attributes"])
-            total += _sent(message, wire, queue, f"{key}/{id_}", itertools.count())
+            total += _sent(message, client, queue, f"{key}/{id_}", itertools.count())
             receipts.append(receipt)
         return {**vars(total), "receipts": receipts}
 
     def task(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        with server.wire() as wire:
-            yield from _told(batches, lambda batch: each(batch, wire))
+        with server.client() as client:
+            yield from _told(batches, lambda batch: each(batch, client))
 
     total, receipts = NOTHING, set()
     chosen = messages.select("id", "receipt", "body", "content_type", "attributes")
@@ -158,19 +158,19 @@ def _told(batches: Iterator[pa.Array], tell: Callable[[pa.RecordBatch], dict[str
         if not failed:
             try:
                 answer = tell(pa.RecordBatch.from_struct_array(batch))
-            except (WireError, InvalidOption) as error:
+            except (ClientError, InvalidOption) as error:
                 # Told, not raised: the request was retried already, so another attempt of the task would not help.
                 answer, failed = {"error": str(error)}, True
         yield pa.array([answer and json.dumps(answer)] + [None] * (len(batch) - 1), pa.string())
 
 
-def _sent(batch: pa.RecordBatch, wire: Wire, queue: str, key: str, numbers: Iterator[int]) -> Sent:
+def _sent(batch: pa.RecordBatch, client: Client, queue: str, key: str, numbers: Iterator[int]) -> Sent:
     total = NOTHING
     for chunk in chunks(iter([drafts_of(batch)])):
         try:
-            sent = wire.send(queue, chunk, f"{key}/{next(numbers)}")
-        except Conflict as error:
-            raise Conflict(f"{error}: these are not the rows that were sent before under the same key") from None
+            sent = client.arrow.send(queue, chunk, f"{key}/{next(numbers)}")
+        except SendConflict as error:
+            raise SendConflict(f"{error}: these are not the rows that were sent before under the same key") from None
         total += Sent(sent.count, 0, sent.count) if sent.repeated else Sent(sent.count, sent.stored, 0)
     return total
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.jobs.run import Run, Server, Summary, timed
+from penstock.spark.jobs.run import Run, Summary, timed
+from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,8 +55,8 @@ def triage(
     """The largest `groups` groups, each with its `samples` oldest messages; all groups as Parquet in `to`."""
     summary = TriageSummary(queue, run.dry_run, to=to)
     with timed(summary):
-        with server.wire() as wire:
-            summary.messages = wire.queue(queue)["count"]["total"]
+        with server.client() as client:
+            summary.messages = counted(client, queue)[0].total
         if not run.dry_run:
             with run.session("triage") as session:
                 run.progress.say(f"looking at {summary.messages:,} messages of {queue}")

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.client import Client, QueueNotFound
 from penstock.clock import system_clock
 from penstock.spark.errors import JobFailed
-from penstock.spark.jobs.run import Run, Server, Summary, settings, timed
+from penstock.spark.jobs.run import Run, Summary, settings, timed
 from penstock.spark.lake import Lake
 from penstock.spark.report import figures
 from penstock.spark.report.axis import HOUR_MS, Axis, make_axis
 from penstock.spark.report.page import Facts, render
 from penstock.spark.report.publish import publish
 from penstock.spark.report.tables import entries, series_of
-from penstock.spark.wire import Refused, Wire
+from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -76,12 +77,12 @@ def report(
     asked = _Asked(lake, _ms(since), _ms(until), queue)
     if asked.since is not None and asked.until is not None and asked.since >= asked.until:
         raise JobFailed("`since` must be earlier than `until`")
-    with timed(summary), server.wire() if server else nullcontext() as wire, run.session("report") as session:
+    with timed(summary), server.client() if server else nullcontext() as client, run.session("report") as session:
         place = Lake(session, lake)
         summary.consumer = _chosen(place.archivists(), consumer)
         if not run.dry_run:
             with settings(session, _FOR_FEW_GROUPS):
-                facts = _facts(place, asked, summary, wire, run)
+                facts = _facts(place, asked, summary, client, run)
             summary.rows, summary.queues = facts.rows, facts.distinct
             page = render(facts).encode()
             summary.bytes = len(page)
@@ -112,7 +113,7 @@ def _chosen(found: list[str], wanted: str | None) -> str | None:
     raise JobFailed(f"several consumers have archived the ledger there: choose one of {', '.join(found)}")
 
 
-def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None, run: Run) -> Facts:
+def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, client: Client | None, run: Run) -> Facts:
     empty = Facts(asked.lake, summary.consumer, system_clock(), since=asked.since, until=asked.until, queue=asked.queue)
     archived = lake.read_ledger().where(F.col("consumer") == (summary.consumer or ""))
     rows = figures.within(archived, asked.since, asked.until, asked.queue)
@@ -138,7 +139,7 @@ def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, wire: Wire | None,
         series=dict(sorted(found.items(), key=lambda it: order.get(it[0] or "", len(order)))),
         slowest=entries(listed, slowest),
         retried=entries(listed, retried),
-        live=None if wire is None else _live(wire, names),
+        live=None if client is None else _live(client, names),
     )
 
 
@@ -164,13 +165,12 @@ def _looked_up(rows: DataFrame, numbers: list[int]) -> list[dict[str, object]]:
     return [row.asDict() for row in figures.looked_up(rows, sorted(set(numbers)), _EXCERPT_BYTES).collect()]
 
 
-def _live(wire: Wire, names: list[str]) -> dict[str, int]:
+def _live(client: Client, names: list[str]) -> dict[str, int]:
     """How many messages each queue holds now; a queue that is gone is left out."""
     live = {}
     for name in names:
         try:
-            live[name] = int(wire.queue(name)["count"]["total"])
-        except Refused as error:
-            if error.status != 404:
-                raise
+            live[name] = counted(client, name)[0].total
+        except QueueNotFound:
+            continue
     return live
