@@ -9,7 +9,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import UNSET
 
-from penstock.errors import MoveConflict
+from penstock.errors import MoveConflict, ShipmentConflict
 from penstock.model import Dedup, Draft, Move, QueueChange, Selection, Settings
 
 # How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
@@ -124,3 +124,14 @@ def changed(settings: Settings, change: QueueChange) -> Settings:
     if change.keeps_dedup and change.dedup is not Dedup.OFF and settings.dedup is not Dedup.OFF:
         changes["dedup"] = settings.dedup
     return msgspec.structs.replace(settings, **changes)
+
+
+def check_number(consumer: str, number: int, last: int, is_open: bool) -> None:
+    """Shipments and exports of a consumer are numbered from 1, one open at a time.
+
+    `last` is the consumer's last number, 0 for none, and `is_open` says whether that one has not ended. Raises
+    ShipmentConflict for any number but the one that is open or, where none is, the next.
+    """
+    expected = last if is_open else last + 1
+    if number != expected:
+        raise ShipmentConflict(consumer, number, expected)

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.stores.changes import EVERYWHERE
-from penstock.stores.protocol import NOUNS, Store, Unit
+from penstock.stores.protocol import EVERYWHERE, NOUNS, Store, Unit
 
 Verb = tuple[str, tuple[object, ...]]
 

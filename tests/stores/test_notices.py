@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
-from penstock.stores.changes import EVERYWHERE
+from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql.engines.postgresql import NoticeWatch, PostgresDatabase
 from tests.faults.sessions import cut_off, listening
 from tests.waiting import wait_until

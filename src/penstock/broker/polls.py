@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.broker.operations import UNSERVED, Claim, Operation, Send
 from penstock.errors import StoreUnavailable
 from penstock.limits import Limits
-from penstock.stores.changes import EVERYWHERE
-from penstock.stores.protocol import Store
+from penstock.stores.protocol import EVERYWHERE, Store
 from penstock.timings import Timings
 
 if TYPE_CHECKING:

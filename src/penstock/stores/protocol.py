@@ -529,6 +529,19 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
+class AllBut:
+    """The names of all queues there are or may be, but for some."""
+
+    def __init__(self, names: Container[object]) -> None:
+        self._names = names
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._names
+
+
+# What `changed_elsewhere` answers where a store cannot tell.
+EVERYWHERE: Container[str] = AllBut(())
+
 Noun = Literal["messages", "moves", "shipments", "ledger", "exports", "consumers", "keys"]
 
 # What a store without a noun does not keep, in the words of an error.

@@ -8,10 +8,10 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from penstock import policy
 from penstock.errors import ShipmentEnded, ShipmentNotFound
 from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, Tally
 from penstock.stores.memory.session import Session
-from penstock.stores.turns import check_turn
 
 
 class MemoryLedger:
@@ -47,7 +47,9 @@ class MemoryExports:
         export = self._tables.exports.get((consumer, number))
         if export is None:
             own = self.list(consumer, 0, len(self._tables.exports))
-            check_turn(consumer, number, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None)
+            policy.check_number(
+                consumer, number, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None
+            )
             after = own[-1].through if own else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)

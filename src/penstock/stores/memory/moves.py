@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
 from penstock.model import WHOLE, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
-from penstock.stores import moving
+from penstock.stores import move_step
 from penstock.stores.memory.session import Session
-from penstock.stores.moving import Candidate
+from penstock.stores.move_step import Candidate
 
 
 class MemoryMoves:
@@ -41,7 +41,7 @@ class MemoryMoves:
         move = self._found(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
-        return self._put(moving.step(self, move, now, limit, self._session.limits))
+        return self._put(move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:
         move = self._found(move_id)

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from penstock import limits
+from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.model import Message, Outcome, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import ShipmentRow
-from penstock.stores.turns import check_turn
 
 _NOT_ENDED = (ShipmentState.GATHERING, ShipmentState.OPEN)
 
@@ -29,7 +28,9 @@ class MemoryShipments:
         if row is None:
             own = self._of_consumer(found.number, consumer)
             last = own[-1].shipment if own else None
-            check_turn(consumer, number, last.number if last else 0, last is not None and last.state in _NOT_ENDED)
+            policy.check_number(
+                consumer, number, last.number if last else 0, last is not None and last.state in _NOT_ENDED
+            )
             row = ShipmentRow(
                 found.number, Shipment(ref.queue, consumer, number, ShipmentState.GATHERING, 0, 0, now, now + hold_ms)
             )

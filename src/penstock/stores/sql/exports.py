@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock import policy
 from penstock.errors import ShipmentEnded, ShipmentNotFound
 from penstock.model import Counted, Export, ExportRef, LedgerRow
 from penstock.stores.sql.ledger import Ledger
 from penstock.stores.sql.session import Session
-from penstock.stores.turns import check_turn
 
 # As `model.Export` has them.
 _COLUMNS = "consumer, number, after_number, through_number, amount, claimed_at, settled_at"
@@ -54,7 +54,7 @@ class Exports:
             end = engine.ledger_end()
             last = self._latest(ref.consumer)
             is_open = last is not None and last.settled_at is None
-            check_turn(ref.consumer, ref.number, last.number if last else 0, is_open)
+            policy.check_number(ref.consumer, ref.number, last.number if last else 0, is_open)
             after = last.through if last else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
 from penstock.model import WHOLE, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
-from penstock.stores import moving
-from penstock.stores.moving import Candidate
+from penstock.stores import move_step
+from penstock.stores.move_step import Candidate
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import Session, body_in, seq_in
 from penstock.stores.sql.statements import Bounded
@@ -175,7 +175,7 @@ class Moves:
         move = self._locked(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
-        return self._put(move, moving.step(self, move, now, limit, self._session.limits))
+        return self._put(move, move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:
         move = self._locked(move_id)

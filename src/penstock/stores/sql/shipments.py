@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock import limits
+from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.model import Message, Outcome, Queue, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.sql import runs
@@ -27,7 +27,6 @@ from penstock.stores.sql.engine import Row
 from penstock.stores.sql.runs import Run
 from penstock.stores.sql.session import Session, body_in, seq_in
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
-from penstock.stores.turns import check_turn
 
 _NOT_ENDED = (ShipmentState.GATHERING, ShipmentState.OPEN)
 # What `kept` says.
@@ -133,7 +132,7 @@ class Shipments:
         if row is None:
             last = self._latest(queue, ref.consumer)
             is_open = last is not None and last.state in _NOT_ENDED
-            check_turn(ref.consumer, ref.number, last.number if last else 0, is_open)
+            policy.check_number(ref.consumer, ref.number, last.number if last else 0, is_open)
         elif row.state not in _NOT_ENDED:
             raise ShipmentEnded(ref.consumer, ref.number, row.state)
         until = now + hold_ms

@@ -32,7 +32,7 @@ from penstock.errors import (
     StoreFull,
     StoreUnavailable,
 )
-from penstock.stores.changes import EVERYWHERE
+from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Row
 from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address

@@ -37,7 +37,7 @@ from penstock.errors import (
     StoreUnavailable,
 )
 from penstock.limits import Limits
-from penstock.stores.changes import AllBut
+from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, RawSql, Row
 from penstock.stores.sql.engines import forks
