@@ -18,8 +18,6 @@ CONTENT_TYPE_BYTES = 255
 CLAIM_LIMIT = 1_000
 # What the native API hands out at once.
 BULK_LIMIT = 10_000
-# The bodies that one claim or peek hands out: it stops early rather than fill the memory.
-CLAIM_BYTES = 16 * 1024 * 1024
 SEND_LIMIT = 10_000
 ACK_LIMIT = 10_000
 LIST_LIMIT = 10_000
@@ -33,55 +31,15 @@ NEVER = 253_402_300_799_000
 SHIPPED = NEVER + 999
 SHIPMENT_ROWS = 1_000_000
 EXPORT_ROWS = 10_000_000
-# How long the end of a shipment can be asked for, and how long a settled one that was kept stays readable.
-SHIPMENT_REMEMBERED_MS = 30 * 24 * 60 * 60 * 1000
-SHIPMENT_KEPT_MS = 60 * 60 * 1000
 IDEMPOTENCY_KEY_LENGTH = 255
-# How long a send with an idempotency key is known again.
-IDEMPOTENCY_MS = 30 * 24 * 60 * 60 * 1000
 
-# How much one unit of durability may touch before it gives way to the next: long work is cut into
-# steps of this size, so that no request waits for a whole queue.
-STEP_ROWS = 1_000
-# Messages that the claims of one unit may take together.
-CLAIM_ROWS = 5_000
-# How often one claim goes back for more when what it found was expired or dead.
-CLAIM_ROUNDS = 8
-# Ready messages among which a consumer looks for its share.
-SHARE_ROWS = 2_000
-# Messages whose delay or claim has run out and that one claim makes ready again.
-PROMOTE_ROWS = 10_000
-# Operations that one unit of durability serves.
-UNIT_OPERATIONS = 2_048
-# Rows of the ledger that one unit counts for an export.
-EXPORT_COUNT_ROWS = 100_000
-# By so much later or earlier than its neighbours a row of the ledger may have finished: as long as a unit may last.
-LEDGER_DISORDER_MS = 10_000
-# Counts are exact up to here; past it they are estimates.
-COUNT_ROWS = 10_000
-# The same in a list of queues, for each of them; and how many queues one unit counts at most.
-LISTED_COUNT_ROWS = 1_000
-LISTED_COUNTS = 200
-# Queues that one sweep visits.
-SWEEP_QUEUES = 256
-# Dead consumers that one unit clears away.
-REAP_CONSUMERS = 64
-
-KEYS = 1_000
+# Of an API key.
 RULES = 100
 # What a filter of a move may consist of.
 FILTER_TEXT_LENGTH = 1_000
 PATH_LENGTH = 255
 PATH_STEPS = 16
 MOVES_PER_SECOND = 1_000_000
-# The bodies that one step of a move looks into, and the messages that one with a pace looks at.
-MOVE_BYTES = 4 * 1024 * 1024
-MOVE_PAGE_ROWS = 100
-# How long the outcome of a move can be asked for.
-MOVE_KEPT_MS = 24 * 60 * 60 * 1000
-
-# Long polls that may wait at once.
-WAITERS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,43 +47,43 @@ class Limits:
     """How much a store and its broker do at once, and how long they remember. A store is opened with one of these."""
 
     # The bodies that one claim, peek or page of the ledger hands out: it stops early rather than fill the memory.
-    claim_bytes: int = CLAIM_BYTES
+    claim_bytes: int = 16 * 1024 * 1024
     # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
     # size, so that no request waits for a whole queue.
-    step_rows: int = STEP_ROWS
+    step_rows: int = 1_000
     # Messages that the claims of one unit may take together.
-    claim_rows: int = CLAIM_ROWS
+    claim_rows: int = 5_000
     # How often one claim goes back for more when what it found was expired or dead.
-    claim_rounds: int = CLAIM_ROUNDS
+    claim_rounds: int = 8
     # Ready messages among which a consumer looks for its share.
-    share_rows: int = SHARE_ROWS
+    share_rows: int = 2_000
     # Messages whose delay or claim has run out and that one claim makes ready again.
-    promote_rows: int = PROMOTE_ROWS
+    promote_rows: int = 10_000
     # Operations that one unit of durability serves.
-    unit_operations: int = UNIT_OPERATIONS
+    unit_operations: int = 2_048
     # Rows of the ledger that one unit counts for an export.
-    export_count_rows: int = EXPORT_COUNT_ROWS
+    export_count_rows: int = 100_000
     # How far a row of the ledger may be out of order by time: as long as a unit may last.
-    ledger_disorder_ms: int = LEDGER_DISORDER_MS
+    ledger_disorder_ms: int = 10_000
     # Counts are exact up to here; past it they are estimates.
-    count_rows: int = COUNT_ROWS
+    count_rows: int = 10_000
     # The same in a list of queues, for each of them; and how many queues one unit counts at most.
-    listed_count_rows: int = LISTED_COUNT_ROWS
-    listed_counts: int = LISTED_COUNTS
+    listed_count_rows: int = 1_000
+    listed_counts: int = 200
     # Queues that one sweep visits, and dead consumers that one unit clears away.
-    sweep_queues: int = SWEEP_QUEUES
-    reap_consumers: int = REAP_CONSUMERS
+    sweep_queues: int = 256
+    reap_consumers: int = 64
     # API keys of a store, revoked ones included.
-    keys: int = KEYS
+    keys: int = 1_000
     # The bodies that one step of a move looks into, and the messages that one with a pace looks at.
-    move_bytes: int = MOVE_BYTES
-    move_page_rows: int = MOVE_PAGE_ROWS
+    move_bytes: int = 4 * 1024 * 1024
+    move_page_rows: int = 100
     # How long the outcome of a move can be asked for.
-    move_kept_ms: int = MOVE_KEPT_MS
+    move_kept_ms: int = 24 * 60 * 60 * 1000
     # How long the end of a shipment can be asked for, and how long a settled one that was kept stays readable.
-    shipment_remembered_ms: int = SHIPMENT_REMEMBERED_MS
-    shipment_kept_ms: int = SHIPMENT_KEPT_MS
+    shipment_remembered_ms: int = 30 * 24 * 60 * 60 * 1000
+    shipment_kept_ms: int = 60 * 60 * 1000
     # How long a send with an idempotency key is known again.
-    idempotency_ms: int = IDEMPOTENCY_MS
+    idempotency_ms: int = 30 * 24 * 60 * 60 * 1000
     # Long polls that may wait at once.
-    waiters: int = WAITERS
+    waiters: int = 20_000

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits
 from penstock.limits import Limits
 from penstock.model import Dedup, Draft, Outcome, Receipt, Sent
 
@@ -148,7 +147,7 @@ class TestClaim:
             claimed = collapse.claimed(limit=1)
             assert claimed.messages or claimed.more
             # What is met at the head of the queue, besides a step of the others.
-            assert len(collapse.outcomes()) - before <= 3 + limits.CLAIM_ROUNDS
+            assert len(collapse.outcomes()) - before <= 3 + Limits().claim_rounds
             handed_out += [message.body for message in claimed.messages]
         assert handed_out == [b"y", b"x"]
         assert collapse.bodies() == []

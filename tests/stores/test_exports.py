@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.limits import Limits
 from penstock.model import Counted, ExportRef, LedgerMode
@@ -173,7 +172,7 @@ def test_the_last_of_a_consumer_is_never_forgotten(five: Verbs) -> None:
     for number in (1, 2):
         five.claim_export(number, limit=2)
         five.exports.settle(number)
-    five.now += limits.SHIPMENT_REMEMBERED_MS
+    five.now += Limits().shipment_remembered_ms
     five.sweep()
     assert len(five.exports.list()) == 2
     five.now += 1

@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from penstock import limits
 from penstock.errors import MoveConflict, MoveNotFound
+from penstock.limits import Limits
 from penstock.model import Dedup, Draft, Move, MoveStatus
 
 pytestmark = pytest.mark.needs("moves")
@@ -173,13 +173,13 @@ def test_an_ended_move_is_kept_for_a_day_and_an_unfinished_one_for_ever(two):
     two.moves.start("here", "there", "ended")
     two.moves.start("elsewhere", "there", "open")
     two.moves.step(move_id="ended")
-    two.now += limits.MOVE_KEPT_MS
+    two.now += Limits().move_kept_ms
     two.sweep()
     assert two.moves.find("ended") is not None
     two.now += 1
     assert two.sweep() == 1
     assert two.moves.find("ended") is None
-    two.now += 10 * limits.MOVE_KEPT_MS
+    two.now += 10 * Limits().move_kept_ms
     assert two.sweep() == 0
     assert two.moves.find("open") is not None
 

@@ -6,6 +6,7 @@ import pytest
 
 from penstock import limits
 from penstock.errors import QueueNotFound, SendConflict
+from penstock.limits import Limits
 from penstock.model import Dedup, Draft, SentOnce
 from penstock.stores import Store
 from tests.stores.conftest import Verbs
@@ -103,7 +104,7 @@ def test_to_a_queue_that_is_not_there(verbs: Verbs) -> None:
 def test_is_forgotten_after_its_time(verbs: Verbs) -> None:
     verbs.create()
     verbs.send_once("k", b"a")
-    verbs.now += limits.IDEMPOTENCY_MS
+    verbs.now += Limits().idempotency_ms
     verbs.sweep()
     assert verbs.send_once("k", b"a").repeated
     verbs.now += 1
@@ -114,7 +115,7 @@ def test_is_forgotten_after_its_time(verbs: Verbs) -> None:
 def test_is_forgotten_after_its_time_without_a_sweep(verbs: Verbs) -> None:
     verbs.create()
     verbs.send_once("k", b"a")
-    verbs.now += limits.IDEMPOTENCY_MS + 1
+    verbs.now += Limits().idempotency_ms + 1
     assert verbs.send_once("k", b"b") == SentOnce(1, 1, False)
     assert verbs.send_once("k", b"b").repeated
     with pytest.raises(SendConflict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits
 from penstock.errors import ShipmentConflict, ShipmentEnded
 from penstock.limits import Limits
 from penstock.model import Dedup, LedgerMode, Outcome, Receipt, Redrive, ShipmentState
@@ -138,7 +137,7 @@ class TestKeeping:
     def test_ends_after_its_time(self, three: Verbs) -> None:
         three.ship()
         three.shipments.settle(keep=True)
-        three.now += limits.SHIPMENT_KEPT_MS
+        three.now += Limits().shipment_kept_ms
         three.sweep()
         assert three.shipped() == [b"a", b"bb", b"ccc"]
         three.now += 1
@@ -168,7 +167,7 @@ class TestKeeping:
         three.ship()
         three.shipments.settle(keep=True)
         three.delete()
-        three.now += limits.SHIPMENT_REMEMBERED_MS + 1
+        three.now += Limits().shipment_remembered_ms + 1
         while three.sweep():
             pass
         assert three.outcomes() == [Outcome.PROCESSED] * 3
@@ -272,7 +271,7 @@ class TestForgetting:
         for number in (1, 2):
             three.ship(number, limit=1)
             three.shipments.settle(number)
-        three.now += limits.SHIPMENT_REMEMBERED_MS
+        three.now += Limits().shipment_remembered_ms
         three.sweep()
         assert len(three.shipments.list()) == 2
         three.now += 1

@@ -237,7 +237,7 @@ class TestNumbers:
         assert three.shipments.list() == []
         three.ship(1)
         assert three.shipped() == [b"new"]
-        three.now += limits.SHIPMENT_REMEMBERED_MS + 100_000
+        three.now += Limits().shipment_remembered_ms + 100_000
         while three.sweep():
             pass
         assert three.shipments.find() is not None

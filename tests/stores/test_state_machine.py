@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 
 from devtools.databases import Databases
-from penstock import ids, limits
+from penstock import ids
 from penstock.errors import CallerError
 from penstock.limits import Limits
 from penstock.model import (
@@ -559,7 +559,7 @@ def mariadb_urls(shared_mariadb: Databases) -> Callable[[], str]:
 
 
 @pytest.mark.timeout(600)  # the examples take a minute each way where other tests keep the machine busy
-@pytest.mark.parametrize("claim_bytes", [limits.CLAIM_BYTES, 12])
+@pytest.mark.parametrize("claim_bytes", [Limits().claim_bytes, 12])
 @pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 12), ("mariadb", 12)])
 def test_stores_agree(request, monkeypatch, database, examples, claim_bytes):
     bounds = Limits(

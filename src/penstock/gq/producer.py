@@ -14,14 +14,17 @@ import time
 from datetime import datetime
 from types import TracebackType
 
-from penstock import limits
 from penstock.errors import InvalidRequest, PenstockError, StoreUnavailable, TryAgain
 from penstock.gq import arguments
 from penstock.gq.access import Access, consumers_of, settings_of
 from penstock.gq.backoff import Backoff
 from penstock.ids import make_id
+from penstock.limits import Limits
 from penstock.model import Draft, Numbered, Reservation
 from penstock.stores.protocol import ensure_queue
+
+# Bodies that one batch holds: as many as one claim hands out.
+_BATCH_BYTES = Limits().claim_bytes
 
 log = logging.getLogger("penstock.gq")
 
@@ -115,7 +118,7 @@ class Producer:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._pending) >= self._batch or self._bytes >= limits.CLAIM_BYTES
+        return len(self._pending) >= self._batch or self._bytes >= _BATCH_BYTES
 
     def _take(self, draft: Draft) -> str:
         if not self._seqs or time.monotonic() - self._reserved_at > self._access.timings.reservation_s:
