@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.edge.encoding import KEEP, encode
-from penstock.edge.http import Response
+from penstock.edge.http import KEEP, Response, encode
 
 
 def headers_of(*headers: tuple[bytes, bytes]) -> list[bytes]:

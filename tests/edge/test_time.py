@@ -10,8 +10,7 @@ import socket
 
 import pytest
 
-from penstock.edge.encoding import encode, set_date
-from penstock.edge.http import Response
+from penstock.edge.http import Response, encode, set_date
 from penstock.edge.limits import Timeouts
 
 LONG = 60.0

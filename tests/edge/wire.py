@@ -6,8 +6,7 @@ import asyncio
 
 from penstock.edge.connection import Connection
 from penstock.edge.connections import Connections
-from penstock.edge.encoding import CONTINUE
-from penstock.edge.http import Request, Response
+from penstock.edge.http import CONTINUE, Request, Response
 from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.router import BodyRule, Route, Router
 from penstock.pending import Pending

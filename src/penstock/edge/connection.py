@@ -28,9 +28,8 @@ from typing import Final
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from penstock.edge.connections import NEVER, Connections
-from penstock.edge.encoding import CLOSE, CONTINUE, encode
 from penstock.edge.head import Refused, check_transfer_encoding, head_size, persistence
-from penstock.edge.http import Handler, Request, Response
+from penstock.edge.http import CLOSE, CONTINUE, Handler, Request, Response, encode
 from penstock.edge.router import Route, Router
 from penstock.pending import Pending
 

@@ -11,7 +11,7 @@ import asyncio
 import time
 from typing import Final, Protocol
 
-from penstock.edge.encoding import CLOSE, KEEP, set_date
+from penstock.edge.http import CLOSE, KEEP, set_date
 from penstock.edge.limits import BodyBudget, EdgeLimits, Timeouts
 
 NEVER: Final = float("inf")

@@ -8,7 +8,7 @@ the form of the target. Nothing here touches a connection.
 
 from __future__ import annotations
 
-from penstock.edge.encoding import CLOSE, KEEP, KEEP_OLD
+from penstock.edge.http import CLOSE, KEEP, KEEP_OLD
 
 
 class Refused(Exception):
