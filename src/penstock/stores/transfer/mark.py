@@ -1,5 +1,5 @@
-"""The mark on a store that is still being filled: a table `migration` of one row. While it is there, nobody else may
-open the store; when it goes, in one commit, the store is whole."""
+"""The mark on a store that is still being filled: a table `migration` of one row. While it is there, nothing else may
+open the store; when it goes, in one commit, the store is complete."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def note_fingerprint(raw: RawSql[Engine], fingerprint: str) -> None:
 
 
 def hold(raw: RawSql[Engine], run: str) -> None:
-    """Until the unit ends, nobody takes over. Raises MigrationUnfinished where somebody has."""
+    """Until the unit ends, no other run takes over. Raises MigrationUnfinished where one has."""
     if not raw.has_table(_TABLE) or not raw.run(f"UPDATE {_TABLE} SET run = ? WHERE run = ?", (run, run)):
         raise MigrationUnfinished("another 'penstock migrate-store' has taken over")
 

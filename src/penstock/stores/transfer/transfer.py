@@ -7,7 +7,7 @@ is whole. Once they are there, those who have one of the two open already are lo
 
 It may be killed at any point. Rows are copied in the order of their keys, so the last one that is there says where to
 go on. What has been copied is worth something only while its source is as it was: a fingerprint of the source stands in
-the mark, and with another one everything is copied anew. In the end every row of both stores is read and compared.
+the mark, and with another one everything is copied again. In the end every row of both stores is read and compared.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Migration:
             raise
 
     def _refuse_company(self) -> None:
-        """Whoever opens the source from now on sees the mark, and whoever has it open is seen."""
+        """A process that opens the source from now on sees the mark, and one that has it open is found."""
         with self._target.read() as raw:
             there = handover.find(raw)
         if there is not None and there.run == self._run:

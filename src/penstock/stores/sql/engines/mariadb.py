@@ -351,7 +351,7 @@ class MariaDatabase:
             "init_command": _SETTINGS.format(lock_timeout_s=max(1, lock_timeout_ms // 1000)),
         }
         try:
-            # Without a word the driver would build a context anew for every connection.
+            # Without a word the driver would build a new context for every connection.
             self._options |= (
                 {"ssl": tls.create_default_context(cafile=authority)} if authority else {"ssl_disabled": True}
             )

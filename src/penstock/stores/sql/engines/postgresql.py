@@ -299,7 +299,7 @@ class PostgresEngine:
     def ledger_end(self) -> int:
         """What was given out by now belongs to units that have ended, or to units that can be seen under way. In the
         other order, a unit that begins and ends in between would be missed. And rows are to be read as they are after
-        this look: a unit that only reads begins anew, or it would not see what has been committed since it began."""
+        this look: a unit that only reads begins again, or it would not see what has been committed since it began."""
         text = self._ledger_ends if self._writes else f"COMMIT; BEGIN; {self._ledger_ends}; COMMIT; {_BEGIN_READING}"
         try:
             cursor = self._text_cursor.execute(text.encode())

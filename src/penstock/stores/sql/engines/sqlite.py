@@ -442,7 +442,7 @@ class SqliteStore:
 
     def _reopen(self, failure: Exception) -> None:
         """The store is good again when it could be written to: from a device that fails, reading may go on for long."""
-        self._trouble.say(f"opening {self.path} anew after a failure: {failure}")
+        self._trouble.say(f"opening {self.path} again after a failure: {failure}")
         self._refuse_gone()
         self._let_go(force=True)
         try:
