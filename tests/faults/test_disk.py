@@ -100,7 +100,7 @@ def test_a_disk_that_takes_nothing_any_more_is_red_and_told_once(serve, strace, 
     told = server.log.read_text()
     assert "damaged" not in told
     assert told.count("WARNING") + told.count("ERROR") <= 8, told
-    assert told.count("anew after a failure") == 1
+    assert told.count("again after a failure") == 1
     server = serve()
     with server.talk() as talk:
         assert talk("GET", "/health").body == b"green"

@@ -186,7 +186,7 @@ class TestDurability:
         with pytest.raises(StoreUnavailable, match="within a transaction"), opened.unit():
             pass
         assert len(bodies(opened)) == 100
-        assert caplog.text.count("anew after a failure") == 1
+        assert caplog.text.count("again after a failure") == 1
 
     def test_a_store_is_good_again_when_it_could_be_written_to(self, opened, caplog, monkeypatch):
         """Reading alone proves nothing, and the log has one line for all that fails meanwhile."""

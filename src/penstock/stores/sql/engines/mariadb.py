@@ -266,7 +266,7 @@ class MariaEngine:
     def ledger_end(self) -> int:
         """A unit that has taken numbers up to the last one has left word before. One whose word is committed has ended,
         and its rows are there. Word and rows are read as they are after this look: a unit that only reads begins
-        anew."""
+        again."""
         try:
             with closing(self._connect_aside()) as aside, aside.cursor() as cursor:
                 cursor.execute(self._sql.last_in_ledger)
