@@ -25,8 +25,8 @@ from bench.load import wrk
 from bench.measure import Effort, Result, at_least, at_most
 from penstock.clock import system_clock
 from penstock.faces.emodb.bodies import drafts
+from penstock.ids import body_hash
 from penstock.model import Dedup, Draft, Settings
-from penstock.policy import body_hash
 from penstock.stores import open_store
 from penstock.stores.sql import schema
 

@@ -29,7 +29,7 @@ from bench.measure import Effort, Result, absent, at_least
 from devtools.databases import NotInstalled, PostgresServer
 from penstock.clock import system_clock
 from penstock.gq import Client
-from penstock.policy import body_hash
+from penstock.ids import body_hash
 from penstock.stores import open_store
 
 BATCH = 100

@@ -25,8 +25,8 @@ from bench import ledgers, servers
 from bench.measure import Effort, Result, at_least, at_most
 from devtools.spark_cluster import Cluster
 from penstock.clock import system_clock
+from penstock.ids import body_hash
 from penstock.model import Draft, Message, Receipt, Settings
-from penstock.policy import body_hash
 from penstock.spark.jobs import Body, Run, Server, Shape, drain, load
 from penstock.spark.report.job import report
 from penstock.spark.session import open_session

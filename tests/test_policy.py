@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import policy
+from penstock import ids, policy
 from penstock.model import Backoff, Dedup, Draft, Redrive, Settings
 from penstock.policy import Verdict
 
@@ -96,7 +96,7 @@ def test_a_message_that_is_not_tried_again_does_not_wait() -> None:
 
 @given(st.binary(), st.none() | st.binary(min_size=1))
 def test_a_dedup_key_is_the_callers_or_the_hash_of_the_body(body: bytes, own: bytes | None) -> None:
-    hashed = policy.body_hash(body)
+    hashed = ids.body_hash(body)
     assert hashed == sha256(body).digest()
     draft = Draft(body, dedup_key=own)
     assert policy.dedup_key(settings(), draft, hashed) is None

@@ -7,6 +7,8 @@ The layout is UUIDv7: 48 bits of milliseconds, then 26 bits that name the store 
 then the store's 48-bit sequence number. Because the number is inside, a message is found by its primary
 key and needs no second index; because the origin is inside, an id from another store is
 recognised without a lookup, and two stores never hand out the same id.
+
+Beside them the hash by which the same body is known again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import sha256
 from random import Random
 from uuid import UUID
 
@@ -60,3 +63,7 @@ def canonical(text: str) -> str:
     """A UUID in canonical form, however it was written. Raises ValueError for anything else."""
     # Callers send back what they were given; parsing it would take eight times as long.
     return text if _CANONICAL.fullmatch(text) else str(UUID(text))
+
+
+def body_hash(body: bytes) -> bytes:
+    return sha256(body).digest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum, auto
-from hashlib import sha256
 
 import msgspec
 from msgspec import UNSET
@@ -63,10 +62,6 @@ def doubled_ms(first_ms: int, most_ms: int, receives: int) -> int:
     """Twice as long with every receive after the first, up to a limit."""
     # Shifted no further than any limit: a message may be received very often.
     return min(most_ms, first_ms << min(max(0, receives - 1), 64))
-
-
-def body_hash(body: bytes) -> bytes:
-    return sha256(body).digest()
 
 
 def dedup_key(settings: Settings, draft: Draft, hashed: bytes) -> bytes | None:

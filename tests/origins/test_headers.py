@@ -6,7 +6,7 @@ import pytest
 
 from penstock.edge.http import Request
 from penstock.errors import InvalidSetting
-from penstock.faces.origin import FOREIGN_PAGE, UNTOLD_PAGE, Origins
+from penstock.faces.guard import FOREIGN_PAGE, UNTOLD_PAGE, Origins
 from penstock.hosts import HostNames, needs_no_dns, split
 from penstock.server.config import Config, check
 

@@ -24,7 +24,6 @@ from penstock.broker.messages import (
     Renew,
 )
 from penstock.broker.moves import Moves
-from penstock.broker.operations import Ack, Claim, Send, SendOnce
 from penstock.broker.queues import (
     CountQueues,
     CreateQueue,
@@ -40,7 +39,6 @@ from penstock.clock import Clock
 from penstock.model import (
     Count,
     CountedPage,
-    Draft,
     Message,
     PeekAfter,
     Queue,
@@ -48,8 +46,6 @@ from penstock.model import (
     QueuePage,
     QueueReport,
     Receipt,
-    Sent,
-    SentOnce,
     Settings,
 )
 from penstock.pending import Pending
@@ -62,6 +58,11 @@ class LocalBroker:
         self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings = Timings()
     ) -> None:
         self.commit = Commit(store, clock, loop, timings, store.limits)
+        # Bound once: these are called for every request.
+        self.send = self.commit.send
+        self.send_once = self.commit.send_once
+        self.claim = self.commit.claim
+        self.ack = self.commit.ack
         self._loop = loop
         self._prove_s = timings.prove_s
         self._prove_at = 0.0
@@ -100,28 +101,7 @@ class LocalBroker:
     def waiting_claims(self) -> list[str]:
         return [claim.queue for claim in self.commit.polls.waiters]
 
-    # Messages
-
-    def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
-        operation = Send(queue, drafts, create_as)
-        self.commit.submit(operation)
-        return operation
-
-    def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
-        operation = SendOnce(queue, drafts, key, digest)
-        self.commit.submit(operation)
-        return operation
-
-    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
-        wait_until = self._loop.time() + wait_ms / 1000 if wait_ms else 0.0
-        operation = Claim(queue, limit, hold_ms, wait_until)
-        self.commit.submit(operation)
-        return operation
-
-    def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
-        operation = Ack(receipts)
-        self.commit.submit(operation)
-        return operation
+    # Messages; `send`, `send_once`, `claim` and `ack` are bound above
 
     def ack_permitted(self, receipts: Sequence[Receipt], rules: Sequence[str]) -> Pending[list[bool]]:
         return self.commit.work(AckPermitted(receipts, rules))

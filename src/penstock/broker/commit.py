@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.broker.lanes import Lanes
 from penstock.broker.messages import ReleaseLate
-from penstock.broker.operations import UNSERVED, Again, Claim, Operation, Send, Task, Work, serve
+from penstock.broker.operations import UNSERVED, Ack, Again, Claim, Operation, Send, SendOnce, Task, Work, serve
 from penstock.broker.polls import Polls
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable
 from penstock.limits import Limits
-from penstock.model import Receipt
+from penstock.model import Draft, Message, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Store
 from penstock.timings import Timings
@@ -46,6 +47,27 @@ class Commit:
 
     def now(self) -> int:
         return self._units.now()
+
+    def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
+        operation = Send(queue, drafts, create_as)
+        self.submit(operation)
+        return operation
+
+    def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
+        operation = SendOnce(queue, drafts, key, digest)
+        self.submit(operation)
+        return operation
+
+    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
+        wait_until = self._loop.time() + wait_ms / 1000 if wait_ms else 0.0
+        operation = Claim(queue, limit, hold_ms, wait_until)
+        self.submit(operation)
+        return operation
+
+    def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
+        operation = Ack(receipts)
+        self.submit(operation)
+        return operation
 
     def submit(self, operation: Operation) -> None:
         if self._lanes is not None and not self._lanes.admit(operation):
@@ -218,7 +240,7 @@ class Units:
         writes = any(operation.writes for operation in operations)
         with self._store.unit(writes) as unit:
             serve(unit, operations, self.now(), self._limits)
-        return unit.stirred
+            return set(unit.stirred)
 
     def now(self) -> int:
         """The time that all servers on this store agree on. Should our clock be set between two readings of it, a

@@ -1,4 +1,17 @@
-"""The one check of who sends a request, made when the headers of a request are complete and before its body is read."""
+"""The one check of who sends a request, made when its headers are complete and before its body is read.
+
+Where there are API keys, the caller must present one whose rules permit the request. Without keys everyone may do
+everything, except web pages that are not this server's own. A browser lets any page send requests to any server, also
+to one that only its own machine can reach; the page may not read the answer, but a message is claimed or a queue is
+purged all the same. With DNS rebinding it may even read: the page's own name then leads to this server. Browsers say
+where a request comes from, and no page can make them lie:
+
+    Sec-Fetch-Site   to https and to loopback addresses, with every request
+    Origin           with everything but a plain GET or HEAD
+    Host             the name in the address, which is the page's own after DNS rebinding
+
+Programs send a Host and none of the others.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +19,14 @@ import logging
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
 from penstock.errors import NotPermitted
 from penstock.faces.answers import Error, json_response
-from penstock.faces.origin import Origins
 from penstock.faces.permission import Permission, Refusal, Scope
+from penstock.hosts import HostNames, is_own, needs_no_dns, split
 from penstock.keys import EVERY_QUEUE, Keyring, needed_rule, permits
 from penstock.model import Key
 from penstock.timings import Timings
@@ -21,6 +35,16 @@ log = logging.getLogger(__name__)
 
 _SHUT = json_response(403, Error("no one may use this route"))
 _SLOW_DOWN = json_response(429, Error("too many wrong API keys"), (b"Retry-After", b"1"))
+
+FOREIGN_PAGE: Final = "a web page of another origin may not use a server without API keys"
+UNTOLD_PAGE: Final = (
+    "this browser does not say which page the request comes from, and it would change something: "
+    "use the server by a loopback address, by https, or from its own pages"
+)
+
+_OURS = frozenset({b"same-origin", b"none"})
+_READING = frozenset({"GET", "HEAD"})
+_HOSTS_KEPT: Final = 256
 
 
 class Everyone:
@@ -46,6 +70,74 @@ def _permits(rules: tuple[str, ...] | None, action: str, queue: str) -> bool:
 
 
 _EVERYONE = Everyone()
+
+
+class Origins:
+    def __init__(self, names: HostNames | None = None, *, local: bool = True) -> None:
+        """`names` are this server's own. With `local` only this machine reaches it, by a loopback address; else it has
+        others, and any address is good."""
+        self._names = names or HostNames()
+        self._is_known = is_own if local else needs_no_dns
+        # A client sends the same Host every time: each is judged once.
+        self._judged: set[bytes | None] = {None, b""}
+
+    def refusal(self, request: Request, *, page: bool, reads: bool) -> str | None:
+        """Why the request is refused, or None.
+
+        `page` says that what is asked for is the same for everybody and may be shown to those who follow a link from
+        elsewhere; `reads` that the request changes nothing.
+        """
+        headers = request.headers
+        # Every browser sends at least one of the last three, and few programs do.
+        if (
+            headers.get(b"host") in self._judged
+            and b"sec-fetch-site" not in headers
+            and b"origin" not in headers
+            and b"accept-language" not in headers
+        ):
+            return None
+        return self._foreign_name(headers.get(b"host")) or self._foreign_page(request, page, reads)
+
+    def _foreign_name(self, host: bytes | None) -> str | None:
+        """A name leads where its DNS server says; an address cannot be turned against its owner."""
+        if host in self._judged or host is None:
+            return None
+        text = host.decode("latin-1").strip()
+        parts = split(text)
+        if parts is None or not (self._is_known(parts[0]) or self._names.include(*parts)):
+            return (
+                f"{text[:100]!r} is not a name of this server: without API keys it answers to its addresses and to the "
+                "names in its setting allowed_hosts"
+            )
+        if len(self._judged) >= _HOSTS_KEPT:
+            self._judged = {None, b""}
+        self._judged.add(host)
+        return None
+
+    def _foreign_page(self, request: Request, page: bool, reads: bool) -> str | None:
+        headers = request.headers
+        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+        if page and origin is None and request.method in _READING and _navigates(headers):
+            return None
+        if site is not None and site not in _OURS:
+            return FOREIGN_PAGE
+        if origin is not None:
+            return None if self._is_own(origin, headers) else FOREIGN_PAGE
+        if site is not None or not _is_browser(headers):
+            return None
+        # An old browser, or one that was led here by plain http.
+        referer = headers.get(b"referer")
+        if referer is None:
+            return None if reads else UNTOLD_PAGE
+        return None if page or self._is_own(referer, headers) else FOREIGN_PAGE
+
+    def _is_own(self, address: bytes, headers: dict[bytes, bytes]) -> bool:
+        """The same name as in the Host, or one by which a proxy is reached."""
+        scheme, _, rest = address.partition(b"://")
+        authority = rest.partition(b"/")[0].lower()
+        if scheme.lower() not in (b"http", b"https") or not authority:
+            return False
+        return authority == headers.get(b"host", b"").lower() or self._names.name_exactly(authority.decode("latin-1"))
 
 
 class Guard:
@@ -120,3 +212,12 @@ def presented_secret(request: Request) -> bytes | None:
         if scheme.lower() != b"bearer":
             return None
     return secret.strip() or None
+
+
+def _navigates(headers: dict[bytes, bytes]) -> bool:
+    """Somebody follows a link, in a window and not in a frame."""
+    return headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+
+
+def _is_browser(headers: dict[bytes, bytes]) -> bool:
+    return b"accept-language" in headers and headers.get(b"user-agent", b"").startswith(b"Mozilla/")

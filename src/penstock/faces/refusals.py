@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.faces.answers import Error
 from penstock.faces.description import Part, Shared, answer, header, number, text
-from penstock.faces.origin import FOREIGN_PAGE
+from penstock.faces.guard import FOREIGN_PAGE
 
 RETRY_AFTER: Final = Shared("headers", "RetryAfter", header(number(0), "in how many seconds to try again", True))
 _AUTHENTICATE: Final = Shared(

@@ -62,7 +62,7 @@ class Access:
                 raise InvalidRequest("the client is closed")
             with self._store.unit(write) as unit:
                 yield unit, self.now()
-            ready = unit.stirred | unit.sent_to
+                ready = unit.stirred | unit.sent_to
         if ready:
             self._wake(ready)
 

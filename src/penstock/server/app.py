@@ -14,8 +14,7 @@ from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
 from penstock.errors import InvalidSetting
-from penstock.faces.guard import Guard
-from penstock.faces.origin import Origins
+from penstock.faces.guard import Guard, Origins
 from penstock.hosts import HostNames, split
 from penstock.keys import Keyring
 from penstock.limits import Limits

@@ -84,11 +84,11 @@ class Unit(Protocol):
     def stirred(self) -> set[str]:
         """The queues in which this unit has made messages ready by other means than `send`: by a release, a shortened
         claim, a move or a dead letter; and those it has deleted. A caller who waits for one of them should look again.
-        It may name a queue too many, never one too few."""
+        It may name a queue too many, never one too few. To be read before the unit ends."""
 
     @property
     def sent_to(self) -> set[str]:
-        """The queues to which this unit has sent messages."""
+        """The queues to which this unit has sent messages. To be read before the unit ends."""
 
     # Nouns
 

@@ -118,7 +118,14 @@ def message_routes(broker: Broker, cut_oversize: bool) -> list[Route]:
     one, several = BodyRule(limits.BODY_BYTES, cut=cut_oversize), BodyRule(MULTIPART_BYTES)
     post, poll, itself = Permission("post"), Permission("poll"), Permission("poll", Scope.ASKS_ITSELF)
     many = Route("POST", "/messages/{queue}", traced(face.send), several, permission=post, describe=_SEND)
-    send = replace(many, body=one, choose=lambda request: many if _is_multipart(request) else send)
+    with_trace = replace(many, body=one)
+
+    def choose(request: Request) -> Route:
+        if _is_multipart(request):
+            return many
+        return with_trace if trace.KEY in request.headers else send
+
+    send = replace(with_trace, handler=face.send, choose=choose)
     return [
         send,
         Route("GET", "/messages/{queue}", traced(face.claim), permission=poll, describe=_RECEIVE),

@@ -7,7 +7,7 @@ from penstock.faces.description import Param, Tag, header, text
 from penstock.pending import Pending
 
 HEADER = b"X-TRACE-ID"
-_KEY = b"x-trace-id"
+KEY = b"x-trace-id"
 
 TAG = Tag(
     "mqs",
@@ -23,7 +23,7 @@ def traced(handler: Handler) -> Handler:
 
     def handle(request: Request) -> Response | Pending[Response]:
         answer = handler(request)
-        trace = request.headers.get(_KEY)
+        trace = request.headers.get(KEY)
         if trace is None:
             return answer
         if isinstance(answer, Pending):

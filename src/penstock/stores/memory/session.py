@@ -76,7 +76,7 @@ class Session:
         """`numbered` is the sequence number the message has already, and when it was sent."""
         tables, settings = self.tables, queue.settings
         self.sent_to.add(queue.name)
-        hashed = policy.body_hash(draft.body)
+        hashed = ids.body_hash(draft.body)
         key = policy.dedup_key(settings, draft, hashed)
         if settings.dedup is Dedup.SEND:
             twin = self.twin(queue, key, now)

@@ -13,7 +13,7 @@ from itertools import repeat
 
 from penstock import policy
 from penstock.errors import SendConflict
-from penstock.ids import make_id, make_ids
+from penstock.ids import body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Numbered, Queue, Reservation, Sent, SentOnce
 from penstock.stores.sql.session import Session, attributes_text
 from penstock.stores.sql.twins import Twins
@@ -58,9 +58,9 @@ class Sends:
         """With the numbers they have and the instants at which they were sent, in a queue that takes twins."""
         session, number, settings = self._session, queue.number, queue.settings
         # Most drafts ask for nothing special: what holds for the whole queue is worked out once.
-        ready_at = policy.ready_at(settings, None, now)
+        ready_at = policy.ready_at(settings, None, now) if settings.delay_ms else 0
         keyed = settings.dedup is not Dedup.OFF
-        hashes = [policy.body_hash(draft.body) for draft in drafts]
+        hashes = [body_hash(draft.body) for draft in drafts]
         session.engine.insert_messages(
             [
                 (
@@ -85,7 +85,7 @@ class Sends:
         """`number` is the sequence number it has already, and when it was sent. The queue is locked."""
         session, settings = self._session, queue.settings
         session.sent_to.add(queue.name)
-        hashed = policy.body_hash(draft.body)
+        hashed = body_hash(draft.body)
         key = policy.dedup_key(settings, draft, hashed)
         twin = self._twins.find(queue, key, now)
         if twin is not None:

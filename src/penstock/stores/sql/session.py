@@ -161,13 +161,15 @@ class Session:
         self.hints = hints
         self._cache = cache
         self._sql = engine.statements.of(SessionSql)
-        self.begin()
-
-    def begin(self) -> None:
-        """A new unit, which has done nothing yet."""
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
         self._tallies: dict[int, list[int]] = {}
+
+    def begin(self) -> None:
+        """A new unit, which has done nothing yet."""
+        self.stirred.clear()
+        self.sent_to.clear()
+        self._tallies.clear()
 
     def flush(self) -> None:
         """Write what was gathered in memory: once a unit, however many messages it carried."""

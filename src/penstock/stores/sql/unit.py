@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.model import Claimed, Count, Draft, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.model import Count, Queue, QueuePage, Settings
 from penstock.stores.sql.claim import Claims, ClaimSql
 from penstock.stores.sql.consumers import Consumers, ConsumerSql
 from penstock.stores.sql.counts import Counts, CountSql
@@ -43,41 +43,49 @@ TABLES = (
 
 class SqlUnit:
     __slots__ = (
-        "_claims",
         "_counts",
         "_queues",
-        "_receipts",
-        "_sends",
         "_sweep",
+        "ack",
+        "claim",
         "consumers",
         "exports",
         "keys",
         "ledger",
         "messages",
         "moves",
+        "send",
+        "sent_to",
         "session",
         "shipments",
+        "stirred",
     )
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.stirred = session.stirred
+        self.sent_to = session.sent_to
         twins = Twins(session)
         self._queues = Queues(session)
-        self._receipts = Receipts(session)
         self._counts = Counts(session)
-        self._sends = Sends(session, twins)
+        sends = Sends(session, twins)
+        receipts = Receipts(session)
         self.moves = Moves(session, twins)
-        self._claims = Claims(session, twins, self.moves)
-        self.messages = Messages(session, self._sends, self._receipts)
-        self.shipments = Shipments(session, self._claims)
+        claims = Claims(session, twins, self.moves)
+        # Bound once: these three are called for every request.
+        self.send = sends.send
+        self.claim = claims.claim
+        self.ack = receipts.ack
+        self.messages = Messages(session, sends, receipts)
+        self.shipments = Shipments(session, claims)
         self.ledger = Ledger(session, self._counts)
         self.exports = Exports(session, self.ledger)
-        self.consumers = Consumers(session, self._sends, self._claims)
+        self.consumers = Consumers(session, sends, claims)
         self.keys = Keys(session)
         self._sweep = Sweep(
             session,
             twins=twins,
-            sends=self._sends,
+            sends=sends,
             messages=self.messages,
             moves=self.moves,
             shipments=self.shipments,
@@ -85,14 +93,6 @@ class SqlUnit:
             exports=self.exports,
             consumers=self.consumers,
         )
-
-    @property
-    def stirred(self) -> set[str]:
-        return self.session.stirred
-
-    @property
-    def sent_to(self) -> set[str]:
-        return self.session.sent_to
 
     # Queues
 
@@ -111,16 +111,7 @@ class SqlUnit:
     def list_queues(self, offset: int, limit: int) -> QueuePage:
         return self._queues.page(offset, limit)
 
-    # Messages
-
-    def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
-        return self._sends.send(queue, drafts, now)
-
-    def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
-        return self._claims.claim(queue, limit, now, hold_ms)
-
-    def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
-        return self._receipts.ack(receipts, now)
+    # Messages; `send`, `claim` and `ack` are bound above
 
     def count(self, queue: str, now: int, limit: int) -> Count:
         return self._counts.count(queue, now, limit)
