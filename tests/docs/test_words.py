@@ -140,7 +140,6 @@ PERMITTED = {
     "Dialect": "how a database writes a statement, and how it is copied",
     "Sweep": "the broker asks for it, and the store does it",
     "Table": "in a database and on a terminal, everyone calls it a table",
-    "Watch": "what tells a network store of changes, and what tells a transfer's caller of its progress",
 }
 # These stand alone and load nothing of the server, so they have values and errors of their own for the same things.
 ALONE = ("client", "gq", "vsqs", "spark")

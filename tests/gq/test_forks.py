@@ -15,7 +15,7 @@ PROGRAM = """
 import os, sys
 from penstock.gq import Client
 from penstock.stores import open_store
-from penstock.stores.transfer.transfer import migrate
+from penstock.stores.transfer.copy import migrate
 
 url = sys.argv[1]
 

@@ -27,18 +27,18 @@ def migrate_store(source: str, target: str | None, take_back: bool, as_json: boo
     Queues, messages, claims, ledger and API keys are copied; ids, receipts and keys stay good. In the end all rows are
     compared. When it is interrupted, the same command goes on where it was; until it has ended, TO cannot be used.
     """
-    from penstock.stores.transfer import transfer
+    from penstock.stores.transfer import copy
     from penstock.stores.transfer.tables import TALLY
 
     if take_back:
         if target is not None:
             raise click.UsageError("--take-back needs FROM alone.", click.get_current_context())
-        transfer.take_back(source)
+        copy.take_back(source)
         print_json({"taken_back": True}) if as_json else click.echo("servers may open it again")
         return
     if target is None:
         raise click.UsageError("Missing argument 'TO'.", click.get_current_context())
-    summary = transfer.migrate(source, target, Shown(fitting()))
+    summary = copy.migrate(source, target, Shown(fitting()))
     rows = {table: count for table, count in summary.rows.items() if table is not TALLY}
     if as_json:
         print_json({"copied": {table.name: count for table, count in rows.items()}, "seconds": summary.seconds})

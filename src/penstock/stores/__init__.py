@@ -14,8 +14,7 @@ from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql.engine import SqlStore
 from penstock.stores.sql.engines.network import Database, NetworkStore
 from penstock.stores.sql.engines.sqlite import open_sqlite
-from penstock.stores.transfer.handover import refuse_handed_over
-from penstock.stores.transfer.mark import refuse_unfinished
+from penstock.stores.transfer.marks import refuse_handed_over, refuse_unfinished
 
 __all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_sql_store", "open_store", "store_exists"]
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as a side of a migration."""
+"""PostgreSQL as a side of a transfer."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from penstock.stores.sql.engine import RawSql, Row
 from penstock.stores.sql.engines.postgresql import PostgresEngine, translated
 from penstock.stores.transfer.side import Counters
 
-# The columns that the database fills itself, and that nothing else counts.
+# The columns that only the database numbers.
 _NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id"}
 
 
 class PostgresDialect:
-    bytewise = 'COLLATE "C"'  # else as the language of the database has it
+    bytewise = 'COLLATE "C"'  # the default follows the language of the database
     emptying = "TRUNCATE TABLE"
     has_slots = True
 
     def insert(self, raw: RawSql[PostgresEngine], table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """By COPY, which also takes numbers that are GENERATED ALWAYS."""
+        """By COPY, which accepts values even for columns that are GENERATED ALWAYS."""
         try:
             with (
                 raw.engine.connection.cursor() as cursor,
@@ -44,5 +44,5 @@ class PostgresDialect:
         for sequence, last in given:
             if last:
                 raw.rows("SELECT setval(?::text::regclass, ?)", (sequence, last))
-        # Else the first claims are planned for empty tables.
+        # Without it, the first claims are planned for empty tables.
         raw.run("ANALYZE queue, message, ledger")

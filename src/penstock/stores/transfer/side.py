@@ -1,4 +1,4 @@
-"""A store as one side of a migration: opened, read and written below its verbs."""
+"""A store as one side of a transfer: opened, read and written below its verbs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from penstock.errors import InvalidSetting
 from penstock.stores import open_sql_store
 from penstock.stores.sql.engine import Engine, RawSql, Row, SqlStore
-from penstock.stores.transfer.mark import refuse_unfinished
+from penstock.stores.transfer.marks import refuse_unfinished
 
 
 @dataclass(frozen=True)
@@ -23,35 +23,51 @@ class Counters:
     ledger: int
 
 
+@dataclass(frozen=True)
+class Paging:
+    """How much of a table is handled at once.
+
+    A page is written in one transaction. It has at most `page_rows` rows and `page_bytes` bytes, or one row that is
+    larger. Where rows are measured before they are read, at least `fewest_rows` are. One statement adds up `span_rows`
+    rows.
+    """
+
+    page_rows: int = 5_000
+    page_bytes: int = 8 * 1024 * 1024
+    fewest_rows: int = 16
+    span_rows: int = 100_000
+
+
 class Dialect(Protocol):
     """Where the databases differ. Each has its own driver, and so its own type of engine."""
 
-    # How a condition and an order say that texts compare as the bytes of their UTF-8.
+    # The clause that makes texts compare as the bytes of their UTF-8, in a condition and in an order.
     bytewise: str
-    # What empties a long table at once.
+    # The statement that empties a long table at once.
     emptying: str
     # Whether a tally has a slot for every connection, to be added up.
     has_slots: bool
 
     def insert(self, raw: Any, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """With the numbers they have, also where the database would give them out itself."""
+        """Keep the numbers of the rows, even where the database would assign them itself."""
 
     def counters(self, raw: Any) -> Counters: ...
 
     def go_on_after(self, raw: Any, counters: Counters) -> None:
-        """Whatever is sent or finished from now on gets higher numbers. It may commit what is open."""
+        """Give higher numbers to all that is sent or finished from now on. It may commit the open transaction."""
 
 
 class Side:
-    def __init__(self, store: SqlStore, dialect: Dialect) -> None:
+    def __init__(self, store: SqlStore, dialect: Dialect, paging: Paging) -> None:
         self.store = store
         self.dialect = dialect
+        self.paging = paging
         with self.read() as raw:
             [(self.origin, self.secret)] = raw.rows("SELECT origin, secret FROM store")
 
     @property
     def identity(self) -> str:
-        """The same for a store and its copies, and no secret."""
+        """The same for a store and its copies, and not secret."""
         return sha256(self.origin.encode() + self.secret).hexdigest()
 
     def bytewise(self, column: str) -> str:
@@ -68,8 +84,8 @@ class Side:
             yield raw
 
 
-def open_side(url: str, *, must_exist: bool) -> Side:
-    """`must_exist` is for the store that is copied: a mistyped one is not made, and the half of another is refused."""
+def open_side(url: str, *, must_exist: bool, paging: Paging = Paging()) -> Side:
+    """`must_exist` is for the source: one that does not exist is not created, and an unfinished copy is refused."""
     scheme, _, rest = url.partition("://")
     dialect = _dialect(scheme)
     if scheme == "sqlite" and must_exist and not Path(rest[1:]).is_file():
@@ -78,14 +94,14 @@ def open_side(url: str, *, must_exist: bool) -> Side:
     try:
         if must_exist:
             refuse_unfinished(store)
-        return Side(store, dialect)
+        return Side(store, dialect, paging)
     except BaseException:
         store.close()
         raise
 
 
 def _dialect(scheme: str) -> Dialect:
-    # Their drivers take time to import, and need not be installed where they are not used.
+    # The drivers take time to import, and only those in use need to be installed.
     match scheme:
         case "sqlite":
             from penstock.stores.transfer.sqlite import SqliteDialect

@@ -1,4 +1,4 @@
-"""SQLite as a side of a migration."""
+"""SQLite as a side of a transfer."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from penstock.stores.transfer.side import Counters
 
 
 class SqliteDialect:
-    bytewise = ""  # as they always do here
+    bytewise = ""  # SQLite compares texts so by default
     emptying = "DELETE FROM"
     has_slots = False
 
     def insert(self, raw: RawSql[SqliteEngine], table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        # Until the commit: a dead-letter queue may come after a queue that uses it.
+        # Checked at the commit: a dead-letter queue may come after a queue that uses it.
         raw.rows("PRAGMA defer_foreign_keys = ON")
         places = ", ".join("?" * len(columns))
         raw.many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
 
     def counters(self, raw: RawSql[SqliteEngine]) -> Counters:
-        """Not the engine's own count: it does not see what was written past it."""
+        """Not from the engine's own count, which misses what was written past it."""
         [(seq,)] = raw.rows("SELECT arrived FROM tally WHERE queue = 0")
         [(ledger,)] = raw.rows("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'ledger'")
         return Counters(seq, ledger)

@@ -1,4 +1,4 @@
-"""What a store consists of, table by table, and how a table is read: in pages, never as a whole."""
+"""The tables of a store, and how a table is read: in pages, never as a whole."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from penstock.stores.sql.engine import Engine, RawSql, Row
-from penstock.stores.transfer.side import Side
-
-# A page, which is read at once and written in one transaction.
-PAGE_ROWS = 5_000
-PAGE_BYTES = 8 * 1024 * 1024
-_FEWEST_ROWS = 16
+from penstock.stores.transfer.side import Paging, Side
 
 
 @dataclass(frozen=True)
 class Table:
     """`noun` is what a person calls a row. The key is the first column.
 
-    `heavy` columns may be large: they are measured before they are read. `summed` ones come as decimals where a
-    database adds them up.
+    `heavy` columns may be large, and are measured before they are read. The columns of a `summed` table are sums, which
+    some databases return as decimals.
     """
 
     name: str
@@ -67,7 +62,7 @@ QUEUE = Table(
            dead_letter_queue ledger backoff_first_ms backoff_most_ms due_at kept_ms lowered_through"""
     ),
 )
-# What several connections have counted apart is one number here. Queue 0 is every database's own affair.
+# Where each connection counts for itself, the sum is copied. Queue 0 means something else in every database.
 TALLY = Table(
     "tally",
     "tally",
@@ -108,7 +103,7 @@ EXPORT = Table(
 SENDING = Table("sending", "keyed send", _named("id queue send_key digest messages stored sent_at"))
 COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through"))
 
-# These grow without end: they are copied page by page.
+# These grow without end, and are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
 SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, COLLAPSE)
@@ -119,11 +114,11 @@ def pages(side: Side, table: Table, after: int | None = None) -> Iterator[list[R
     """All rows in the order of their keys, or those after a key."""
     key = side.bytewise(table.columns[0]) if table.key_is_text else table.columns[0]
     last: object = ("" if table.key_is_text else 0) if after is None else after
-    limit = _FEWEST_ROWS if table.heavy else PAGE_ROWS
+    limit = side.paging.fewest_rows if table.heavy else side.paging.page_rows
     while True:
         with side.read() as raw:
             if table.heavy:
-                limit, rows = _measured_page(raw, table, key, last, limit)
+                limit, rows = _measured_page(raw, table, key, last, limit, side.paging)
             else:
                 rows = _page(raw, table, f"{key} > ? ORDER BY {key} LIMIT ?", (last, limit))
         if not rows:
@@ -136,10 +131,12 @@ def _page(raw: RawSql[Engine], table: Table, where: str, params: tuple[object, .
     return raw.rows(f"SELECT {', '.join(table.columns)} FROM {table.source} WHERE {where}", params)
 
 
-def _measured_page(raw: RawSql[Engine], table: Table, key: str, last: object, limit: int) -> tuple[int, list[Row]]:
-    """The rows that fit into a page, at least one; and how many to measure for the next.
+def _measured_page(
+    raw: RawSql[Engine], table: Table, key: str, last: object, limit: int, paging: Paging
+) -> tuple[int, list[Row]]:
+    """How many rows to measure for the next page, and the rows that fit into this one, at least one.
 
-    Some databases have to read a body to tell its length: not many more are measured than are read.
+    Some databases have to read a body to know its length, so few rows are measured that are not read then.
     """
     size = " + ".join(f"coalesce(length({column}), 0)" for column in table.heavy)
     measured = raw.rows(
@@ -148,6 +145,6 @@ def _measured_page(raw: RawSql[Engine], table: Table, key: str, last: object, li
     if not measured:
         return limit, []
     sizes = list(accumulate(size for _, size in measured))
-    fitting = max(1, bisect_right(sizes, PAGE_BYTES))
+    fitting = max(1, bisect_right(sizes, paging.page_bytes))
     rows = _page(raw, table, f"{key} > ? AND {key} <= ? ORDER BY {key}", (last, measured[fitting - 1][0]))
-    return min(PAGE_ROWS, max(_FEWEST_ROWS, 2 * fitting)), rows
+    return min(paging.page_rows, max(paging.fewest_rows, 2 * fitting)), rows

@@ -1,4 +1,4 @@
-"""Whether two stores hold the same, row by row; and whether one of them has changed, at a glance."""
+"""Whether two stores hold the same rows, by reading all of them; and whether one has changed, by reading few."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from penstock.stores.sql.engine import Row
 from penstock.stores.transfer.side import Counters, Side
 from penstock.stores.transfer.tables import LEDGER, MESSAGE, SHORT, Table, pages
 
-# What a database adds up in one statement.
-_SPAN_ROWS = 100_000
-# Instants are added up by what is left after it: as they are, their sum would be too large for SQLite.
+# Instants are added up modulo this: the sum of whole ones would be too large for SQLite.
 _MODULUS = 1_000_000_007
-# What a claim, a renewal, a release or a move changes in a message that stays. Rows of the ledger never change.
+# What a claim, a renewal, a release or a move changes in a message. Rows of the ledger never change.
 _CHANGING = {MESSAGE: ("queue", "ready_at", "receives", "claim"), LEDGER: ()}
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -25,14 +23,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @dataclass(frozen=True)
 class Digest:
-    """All rows of a table, in the order of their keys."""
+    """A hash of all rows of a table, in the order of their keys."""
 
     rows: int
     hash: bytes
 
 
 def digest(side: Side, table: Table, advance: Callable[[int], None] | None = None) -> Digest:
-    """It does not depend on where the pages end, nor on the database."""
+    """It depends neither on where the pages end nor on the database."""
     hashed = sha256()
     count = 0
     for page in pages(side, table):
@@ -45,7 +43,7 @@ def digest(side: Side, table: Table, advance: Callable[[int], None] | None = Non
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`text` differs when anything has been done to a store that somebody could notice; no body is read for it."""
+    """`text` differs after every change to a store that can be noticed. No body is read for it."""
 
     text: str
     counters: Counters
@@ -54,14 +52,14 @@ class Fingerprint:
     short: int
 
     @property
-    def of_nothing(self) -> bool:
+    def is_of_nothing(self) -> bool:
         return not (self.messages or self.ledger or self.short)
 
 
 def fingerprint(side: Side) -> Fingerprint:
     with side.read() as raw:
         counters = side.dialect.counters(raw)
-    # A newer program may read other columns: what an older one has copied is then not to be gone on with.
+    # A newer program may read other columns: it must not continue the copy of an older one.
     seen: list[object] = [len(schema.scripts("sqlite")), counters.seq, counters.ledger]
     digests = [digest(side, table) for table in SHORT]
     seen += [found.hash for found in digests]
@@ -80,7 +78,7 @@ def count(side: Side, table: Table) -> int:
 
 
 def _spans(side: Side, table: Table, changing: tuple[str, ...]) -> Iterator[Row]:
-    """Added up span by span, because a database ends a statement that takes too long."""
+    """The sums of span after span, because a database ends a statement that takes too long."""
     key = table.columns[0]
     columns = ", ".join((key, *changing))
     sums = ", ".join(f"sum({column} % {_MODULUS})" for column in (key, *changing))
@@ -90,7 +88,7 @@ def _spans(side: Side, table: Table, changing: tuple[str, ...]) -> Iterator[Row]
             [span] = raw.rows(
                 f"""SELECT count(*), max({key}), {sums} FROM
                     (SELECT {columns} FROM {table.name} WHERE {key} > ? ORDER BY {key} LIMIT ?) AS span""",
-                (last, _SPAN_ROWS),
+                (last, side.paging.span_rows),
             )
         if not span[0]:
             return
