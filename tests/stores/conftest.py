@@ -232,7 +232,7 @@ class Verbs:
         with self.store.unit(write) as unit:
             yield unit
             if write:
-                self.stirred = unit.stirred
+                self.stirred = set(unit.stirred)
 
     def create(self, name: str = "q", **settings: Any) -> Queue:
         with self.unit() as unit:
