@@ -156,7 +156,7 @@ class Delivery(StrEnum):
     AT_MOST_ONCE = "at_most_once"  # they have failed
 
 
-class Consumer(Struct, frozen=True):
+class Registration(Struct, frozen=True):
     """A consumer that is known to the store: its claims last as long as its signs of life, each of which counts for
     `dead_after_ms`."""
 

@@ -136,7 +136,6 @@ NOUNS = {"Consumers", "Exports", "Keys", "Ledger", "Messages", "Moves", "Queues"
 PERMITTED = {
     "Session": "the memory store is built like the SQL store, part by part",
     "Share": "the same",
-    "ShipmentRow": "the same",
     "Dialect": "how a database writes a statement, and how it is copied",
     "Sweep": "the broker asks for it, and the store does it",
     "Table": "in a database and on a terminal, everyone calls it a table",

@@ -14,8 +14,7 @@ import pytest
 
 from penstock.errors import TryAgain
 from penstock.gq import Client, Consumer
-from penstock.model import Consumer as Registered
-from penstock.model import Delivery, Message
+from penstock.model import Delivery, Message, Registration
 from tests.servers import ShiftedClock
 
 PATIENCE_S = 30.0
@@ -120,7 +119,7 @@ def dead_consumer(
     client: Client, count: int = 10, delivery: str = "at_least_once", queue: str = "default"
 ) -> list[Message]:
     """Claims messages and is never heard of again."""
-    gone = Registered(str(uuid4()), queue, Delivery(delivery), 5_000)
+    gone = Registration(str(uuid4()), queue, Delivery(delivery), 5_000)
     with client._access.unit() as (unit, now):
         unit.consumers.register(gone, now)
         messages = unit.consumers.claim(gone, count, now).messages

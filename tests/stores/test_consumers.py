@@ -8,7 +8,6 @@ from penstock import limits
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import (
-    Consumer,
     Dedup,
     Delivery,
     Draft,
@@ -18,6 +17,7 @@ from penstock.model import (
     Numbered,
     Outcome,
     Redrive,
+    Registration,
     Trace,
 )
 from penstock.stores import Store
@@ -27,27 +27,27 @@ pytestmark = pytest.mark.needs("consumers")
 
 
 class ConsumerVerbs(Verbs):
-    def register(self, name: str, delivery: Delivery = Delivery.AT_LEAST_ONCE, queue: str = "q") -> Consumer:
-        consumer = Consumer(name, queue, delivery, 5_000)
+    def register(self, name: str, delivery: Delivery = Delivery.AT_LEAST_ONCE, queue: str = "q") -> Registration:
+        consumer = Registration(name, queue, delivery, 5_000)
         with self.unit() as unit:
             unit.consumers.register(consumer, self.now)
         return consumer
 
-    def take(self, consumer: Consumer, limit: int = 100) -> list[Message]:
+    def take(self, consumer: Registration, limit: int = 100) -> list[Message]:
         """Claim, and write down what is held."""
         with self.unit() as unit:
             messages = unit.consumers.claim(consumer, limit, self.now).messages
             unit.consumers.hold(consumer.id, [held(message) for message in messages], self.now)
         return messages
 
-    def taken(self, consumer: Consumer, limit: int = 100) -> list[bytes]:
+    def taken(self, consumer: Registration, limit: int = 100) -> list[bytes]:
         return [message.body for message in self.take(consumer, limit)]
 
-    def attend(self, consumer: Consumer) -> set[Held] | None:
+    def attend(self, consumer: Registration) -> set[Held] | None:
         with self.unit() as unit:
             return unit.consumers.attend(consumer.id)
 
-    def beat(self, consumer: Consumer) -> None:
+    def beat(self, consumer: Registration) -> None:
         with self.unit() as unit:
             unit.consumers.hold(consumer.id, unit.consumers.attend(consumer.id), self.now)
 

@@ -35,7 +35,6 @@ from penstock.model import (
     WHOLE,
     Backoff,
     Claimed,
-    Consumer,
     Dedup,
     Delivery,
     Draft,
@@ -54,6 +53,7 @@ from penstock.model import (
     PeekAfter,
     Receipt,
     Redrive,
+    Registration,
     Selection,
     Sent,
     Settings,
@@ -170,7 +170,7 @@ class SideBySide(RuleBasedStateMachine):
         self.tested = Side(open_store(new_url(), limits=limits))
         self.known: list[Receipt] = []
         self.moves: list[str] = []
-        self.registered: dict[str, Consumer] = {}
+        self.registered: dict[str, Registration] = {}
 
     def teardown(self) -> None:
         if self.memory.unit is not None:
@@ -383,14 +383,14 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule(name=registered, queue=names, delivery=st.sampled_from(Delivery), dead_after_ms=st.sampled_from([15, 60]))
     def register(self, name: str, queue: str, delivery: Delivery, dead_after_ms: int) -> None:
-        self.registered[name] = consumer = Consumer(name, queue, delivery, dead_after_ms)
+        self.registered[name] = consumer = Registration(name, queue, delivery, dead_after_ms)
         self.both(lambda unit, _: unit.consumers.register(consumer, self.now))
 
     @precondition(lambda self: self.registered)
     @rule(name=registered, limit=few)
     def take(self, name: str, limit: int) -> None:
         """Claim for a consumer that may not be registered any more, and write down what it holds."""
-        consumer = self.registered.get(name) or Consumer(name, "a", Delivery.AT_LEAST_ONCE, 60)
+        consumer = self.registered.get(name) or Registration(name, "a", Delivery.AT_LEAST_ONCE, 60)
 
         def take(unit: Unit, _side: Side) -> Claimed:
             held = unit.consumers.attend(name) or set()

@@ -9,14 +9,13 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from uuid import uuid4
 
-from penstock import model
 from penstock.errors import InvalidRequest, QueueNotFound, TryAgain
 from penstock.gq import signals
 from penstock.gq.access import Access, consumers_of
 from penstock.gq.backoff import Backoff, pause_ms
 from penstock.gq.heartbeat import Heartbeat
 from penstock.gq.membership import Membership
-from penstock.model import Delivery, Message, Outcome
+from penstock.model import Delivery, Message, Outcome, Registration
 
 log = logging.getLogger("penstock.gq")
 
@@ -48,7 +47,7 @@ class Consumer:
         self._delivery = delivery
         self._on_lost = on_lost
         self._timings = access.timings
-        self._membership = Membership(access, model.Consumer(self.id, queue, delivery, round(dead_after_s * 1000)))
+        self._membership = Membership(access, Registration(self.id, queue, delivery, round(dead_after_s * 1000)))
         self._heartbeat = Heartbeat(self._membership, heartbeat_s, access.timings)
         self._backoff = Backoff(f"consuming {queue}", access.timings)
         self._current: Message | None = None

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 
 from penstock.gq.access import Access, consumers_of, settings_of
-from penstock.model import Consumer, Held, Message, Outcome
+from penstock.model import Held, Message, Outcome, Registration
 from penstock.stores.protocol import Consumers, Unit, ensure_queue
 
 log = logging.getLogger("penstock.gq")
@@ -32,7 +32,7 @@ class Decision:
 
 
 class Membership:
-    def __init__(self, access: Access, consumer: Consumer) -> None:
+    def __init__(self, access: Access, consumer: Registration) -> None:
         self._access = access
         self._timings = access.timings
         self._consumer = consumer

@@ -37,7 +37,6 @@ from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
     Claimed,
-    Consumer,
     Count,
     Counted,
     Draft,
@@ -57,6 +56,7 @@ from penstock.model import (
     Queue,
     QueuePage,
     Receipt,
+    Registration,
     Reservation,
     Sent,
     SentOnce,
@@ -428,7 +428,7 @@ class Consumers(Protocol):
 
     # Being alive
 
-    def register(self, consumer: Consumer, now: int) -> None:
+    def register(self, consumer: Registration, now: int) -> None:
         """The consumer is alive, holds nothing, and is the youngest of its queue. Raises QueueNotFound.
 
         What it held under an earlier registration is forgotten, not settled.
@@ -450,7 +450,7 @@ class Consumers(Protocol):
 
     # Their messages
 
-    def claim(self, consumer: Consumer, limit: int, now: int) -> Claimed:
+    def claim(self, consumer: Registration, limit: int, now: int) -> Claimed:
         """Claim for a consumer, as `Unit.claim` does, until its messages' deadlines or, where those are missing or have
         passed, until it is dead (`limits.NEVER`). What it holds is recorded by `hold`. Raises QueueNotFound.
 

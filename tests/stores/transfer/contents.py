@@ -13,7 +13,6 @@ from penstock.errors import ShipmentEnded
 from penstock.limits import Limits
 from penstock.model import (
     Backoff,
-    Consumer,
     Dedup,
     Delivery,
     Draft,
@@ -23,6 +22,7 @@ from penstock.model import (
     PeekAfter,
     Receipt,
     Redrive,
+    Registration,
     Selection,
 )
 from penstock.stores import Store, open_sql_store, open_store
@@ -101,7 +101,7 @@ def fill(url: str) -> None:
 
         with store.unit() as unit:
             for name, delivery in (("cafe", Delivery.AT_MOST_ONCE), ("babe", Delivery.AT_LEAST_ONCE)):
-                consumer = Consumer(name, "q", delivery, 60_000)
+                consumer = Registration(name, "q", delivery, 60_000)
                 unit.consumers.register(consumer, verbs.now)
                 claimed = unit.consumers.claim(consumer, 2, verbs.now).messages
                 unit.consumers.hold(name, [(message.seq, message.claim) for message in claimed], verbs.now)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from penstock import ids, limits
-from penstock.model import Claimed, Consumer, Delivery, Held, Numbered, Outcome, Reservation, Trace
+from penstock.model import Claimed, Delivery, Held, Numbered, Outcome, Registration, Reservation, Trace
 from penstock.stores.memory.claims import ClaimTerms, Share, claim
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import ConsumerRow
@@ -38,7 +38,7 @@ class MemoryConsumers:
 
     # Being alive
 
-    def register(self, consumer: Consumer, now: int) -> None:
+    def register(self, consumer: Registration, now: int) -> None:
         number = self._session.queue(consumer.queue).number
         self.leave(consumer.id)
         ranks = [row.rank for row in self._tables.consumers.values() if row.queue == number]
@@ -76,7 +76,7 @@ class MemoryConsumers:
 
     # Their messages
 
-    def claim(self, consumer: Consumer, limit: int, now: int) -> Claimed:
+    def claim(self, consumer: Registration, limit: int, now: int) -> Claimed:
         queue = self._session.queue(consumer.queue)
         rows = [row for row in self._tables.consumers.values() if row.queue == queue.number and _is_alive(row, now)]
         living = [row.consumer.id for row in sorted(rows, key=lambda row: row.rank)]

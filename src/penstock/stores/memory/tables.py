@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock import ids
-from penstock.model import Consumer, Draft, Export, Held, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Shipment
+from penstock.model import Draft, Export, Held, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Registration, Shipment
 
 
 class QueueRow(Struct, frozen=True):
@@ -79,7 +79,7 @@ class ConsumerRow(Struct, frozen=True):
 
     queue: int
     rank: int
-    consumer: Consumer
+    consumer: Registration
     beat_at: int
     held: frozenset[Held] = frozenset()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock import ids, limits
-from penstock.model import Claimed, Consumer, Delivery, Held, Numbered, Outcome, Reservation, Trace
+from penstock.model import Claimed, Delivery, Held, Numbered, Outcome, Registration, Reservation, Trace
 from penstock.stores.sql.claim import Claims, Share, Terms
 from penstock.stores.sql.send import Sends
 from penstock.stores.sql.session import Session
@@ -63,7 +63,7 @@ class Consumers:
     def push(self, queue: str, messages: Sequence[Numbered], now: int, again: bool = False) -> None:
         self._sends.push(queue, messages, now, again)
 
-    def register(self, consumer: Consumer, now: int) -> None:
+    def register(self, consumer: Registration, now: int) -> None:
         session = self._session
         queue = session.queue(consumer.queue)
         session.lock_queue(queue.number)
@@ -86,7 +86,7 @@ class Consumers:
     def leave(self, consumer_id: str) -> None:
         self._session.engine.run(self._sql.leave, (consumer_id,))
 
-    def claim(self, consumer: Consumer, limit: int, now: int) -> Claimed:
+    def claim(self, consumer: Registration, limit: int, now: int) -> Claimed:
         queue = self._session.queue(consumer.queue)
         living = self._living(queue.number, now)
         share = None

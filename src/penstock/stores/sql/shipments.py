@@ -83,7 +83,7 @@ class ShipmentSql:
     later: str = "SELECT 1 FROM shipment WHERE queue = ? AND consumer = ? AND number > ? LIMIT 1"
 
 
-class ShipmentRow(Struct, frozen=True):
+class ShipmentRecord(Struct, frozen=True):
     id: int
     queue: int
     consumer: str
@@ -111,9 +111,9 @@ class ShipmentRow(Struct, frozen=True):
         )
 
 
-def _row_of(row: Row) -> ShipmentRow:
+def _row_of(row: Row) -> ShipmentRecord:
     shipment, queue, consumer, number, state, *others = row
-    return ShipmentRow(shipment, queue, consumer, number, ShipmentState(state), *others)
+    return ShipmentRecord(shipment, queue, consumer, number, ShipmentState(state), *others)
 
 
 class Shipments:
@@ -143,7 +143,7 @@ class Shipments:
         return self._demand(queue, ref).shown(ref.queue)
 
     def _gather(
-        self, queue: Queue, ref: ShipmentRef, row: ShipmentRow | None, limit: int, now: int, until: int
+        self, queue: Queue, ref: ShipmentRef, row: ShipmentRecord | None, limit: int, now: int, until: int
     ) -> bool:
         """Claim one unit's worth of messages. False, and no shipment, where nothing at all is ready."""
         engine, sql = self._session.engine, self._sql
@@ -230,41 +230,41 @@ class Shipments:
         self._prolong(row, now + hold_ms)
         return self._demand(queue, ref).shown(ref.queue)
 
-    def _find(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRow | None:
+    def _find(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord | None:
         statement = self._sql.find_locked if lock else self._sql.find
         rows = self._session.engine.rows(statement, (queue.number, ref.consumer, ref.number))
         return _row_of(rows[0]) if rows else None
 
-    def _demand(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRow:
+    def _demand(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord:
         row = self._find(queue, ref, lock)
         if row is None:
             raise ShipmentNotFound(ref.consumer, ref.number)
         return row
 
-    def _latest(self, queue: Queue, consumer: str) -> ShipmentRow | None:
+    def _latest(self, queue: Queue, consumer: str) -> ShipmentRecord | None:
         rows = self._session.engine.rows(self._sql.latest, (queue.number, consumer))
         return _row_of(rows[0]) if rows else None
 
-    def _prolong(self, row: ShipmentRow, until: int) -> None:
+    def _prolong(self, row: ShipmentRecord, until: int) -> None:
         self._session.engine.run(self._sql.prolong, (until, until, row.id))
 
-    def _runs_of(self, row: ShipmentRow) -> Sequence[Run]:
+    def _runs_of(self, row: ShipmentRecord) -> Sequence[Run]:
         return runs.decode(self._session.scalar(self._sql.runs, (row.id,)))
 
     # Its end
 
-    def _decide(self, row: ShipmentRow, state: ShipmentState, now: int, kept: int = 0) -> ShipmentRow:
+    def _decide(self, row: ShipmentRecord, state: ShipmentState, now: int, kept: int = 0) -> ShipmentRecord:
         self._session.engine.run(self._sql.decide, (state.value, now, kept, _AT_ONCE, row.id))
         return replace(row, state=state, ended_at=now, kept=kept)
 
-    def _free_former(self, row: ShipmentRow, now: int, limit: int) -> None:
+    def _free_former(self, row: ShipmentRecord, now: int, limit: int) -> None:
         """Of a consumer's shipments only the last one that was settled is kept."""
         params = row.queue, row.consumer, row.number, ShipmentState.SETTLED.value
         for former in map(_row_of, self._session.engine.rows(self._sql.former, params)):
             if former.kept:
                 self._free(former, now, limit)
 
-    def _go_on_ending(self, row: ShipmentRow, now: int, limit: int) -> int:
+    def _go_on_ending(self, row: ShipmentRecord, now: int, limit: int) -> int:
         """Deal with up to `limit` messages of a shipment that has ended, and say how many there were. Some of them may
         have left by a purge, so a step may find none where another one does."""
         if row.cleared >= row.messages or limit <= 0:
@@ -280,7 +280,7 @@ class Shipments:
             self._note_end(row, now)
         return done
 
-    def _note_end(self, row: ShipmentRow, now: int) -> None:
+    def _note_end(self, row: ShipmentRecord, now: int) -> None:
         """All its messages have been dealt with."""
         engine, limits = self._session.engine, self._session.limits
         ended_at = now if row.ended_at is None else row.ended_at
@@ -289,7 +289,7 @@ class Shipments:
         elif not row.kept:
             engine.run(self._sql.remember, (ended_at + limits.shipment_remembered_ms, row.id))
 
-    def _end_some(self, row: ShipmentRow, which: Sequence[Run], now: int) -> int:
+    def _end_some(self, row: ShipmentRecord, which: Sequence[Run], now: int) -> int:
         session, sql, queue = self._session, self._sql, row.queue
         if session.engine.shared:
             for statement, _, params in runs.each_run(session.engine, sql.lock_messages, which):
@@ -331,7 +331,7 @@ class Shipments:
                 freed += self._tend(row, now, limit - freed)
         return freed
 
-    def _tend(self, row: ShipmentRow, now: int, limit: int) -> int:
+    def _tend(self, row: ShipmentRecord, now: int, limit: int) -> int:
         if self._session.queue_name(row.queue) is None:
             return self._go_with_queue(row, limit)
         if row.state in _NOT_ENDED:
@@ -340,13 +340,13 @@ class Shipments:
             return self._go_on_ending(row, now, limit)
         return self._free(row, now, limit) if row.kept else self._forget(row, now)
 
-    def _go_with_queue(self, row: ShipmentRow, limit: int) -> int:
+    def _go_with_queue(self, row: ShipmentRecord, limit: int) -> int:
         freed = self._delete_kept(row, limit)
         if freed < limit:
             freed += self._session.engine.run(self._sql.delete, (row.id,))
         return freed
 
-    def _free(self, row: ShipmentRow, now: int, limit: int) -> int:
+    def _free(self, row: ShipmentRecord, now: int, limit: int) -> int:
         """The messages of a shipment that can no longer be read."""
         freed = self._delete_kept(row, limit)
         if freed < limit and row.cleared >= row.messages:
@@ -355,13 +355,13 @@ class Shipments:
             self._session.engine.run(self._sql.free, (_BEING_FREED, _AT_ONCE, row.id))
         return freed
 
-    def _delete_kept(self, row: ShipmentRow, limit: int) -> int:
+    def _delete_kept(self, row: ShipmentRecord, limit: int) -> int:
         kept = [seq for (seq,) in self._session.engine.rows(self._sql.kept, (-row.id, limit))]
         if kept:
             self._session.delete(kept)
         return len(kept)
 
-    def _forget(self, row: ShipmentRow, now: int) -> int:
+    def _forget(self, row: ShipmentRecord, now: int) -> int:
         """The latest of a consumer says which number is next."""
         engine = self._session.engine
         if engine.rows(self._sql.later, (row.queue, row.consumer, row.number)):
