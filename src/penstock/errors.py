@@ -110,7 +110,7 @@ class ShipmentNotFound(CallerError):
 
 class ShipmentConflict(CallerError):
     def __init__(self, consumer: str, number: int, expected: int) -> None:
-        why = f"it is the turn of number {expected}" if number != expected else "claim it again, it is not complete yet"
+        why = f"number {expected} was expected" if number != expected else "claim it again, it is not complete yet"
         super().__init__(f"number {number} of {consumer!r}: {why}")
         self.expected = expected
 
@@ -125,7 +125,7 @@ class ShipmentEnded(CallerError):
 
 class SendConflict(CallerError):
     def __init__(self, key: str) -> None:
-        super().__init__(f"the idempotency key {key!r} was used for another content")
+        super().__init__(f"the idempotency key {key!r} was already used with different content")
 
 
 class KeyNotFound(CallerError):
@@ -135,7 +135,7 @@ class KeyNotFound(CallerError):
 
 class KeyExists(CallerError):
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is or was an API key {name!r}")
+        super().__init__(f"an API key named {name!r} already exists or was revoked")
 
 
 class TryAgain(PenstockError):

@@ -39,7 +39,7 @@ def test_a_number_of_ones_own_is_the_same_again(jobs, run_json):
     assert run_json("shipment", "claim", "jobs", "lake")["claimed_at"] == first["claimed_at"]
     other = jobs("shipment", "claim", "jobs", "lake", "--number", "2")
     assert (other.exit_code, other.stdout) == (3, "")
-    assert other.stderr == "penstock: number 2 of 'lake': it is the turn of number 1\n"
+    assert other.stderr == "penstock: number 2 of 'lake': number 1 was expected\n"
 
 
 def test_messages_as_json_lines_by_position(jobs):

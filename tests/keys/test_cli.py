@@ -106,7 +106,7 @@ def test_a_name_is_never_used_again(run) -> None:
     created(run, "k", "queue|*|*")
     run("revoke", "k")
     result = run("create", "--name", "k", "--allow", "queue|*|*")
-    assert (result.exit_code, "there is or was" in result.stderr) == (3, True)
+    assert (result.exit_code, "already exists or was revoked" in result.stderr) == (3, True)
 
 
 def test_a_running_server_knows_the_key_within_a_second(run, server: ThreadServer) -> None:
@@ -197,7 +197,7 @@ def test_through_a_server(server: ThreadServer, tmp_path: Path, monkeypatch) -> 
     made = json.loads(key("create", "--name", "k", "--allow", "queue|post|a*", "--json", **environ).stdout)
     assert (made["name"], made["rules"], made["secret"][:4]) == ("k", ["queue|post|a*"], "psk_")
     twice = key("create", "--name", "k", "--allow", "queue|post|a*", **environ)
-    assert (twice.exit_code, "there is or was an API key 'k'" in twice.stderr) == (3, True)
+    assert (twice.exit_code, "an API key named 'k' already exists or was revoked" in twice.stderr) == (3, True)
     assert [one["name"] for one in json.loads(key("list", "--json", **environ).stdout)] == ["admin", "k"]
     asked = ("check", "--name", "k", "--queue", "ab", "--action")
     assert key(*asked, "post", **environ).stdout == "permitted by queue|post|a*\n"

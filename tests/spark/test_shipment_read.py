@@ -67,7 +67,7 @@ def test_consumers_do_not_share(queue: Queue) -> None:
 def test_a_pinned_number(queue: Queue) -> None:
     queue.send("a", "b")
     assert bodies(queue.read(consumer="c", shipment=1, limit=1)) == [b"a"]
-    with pytest.raises(PySparkException, match=r"(?s)it is the turn of number 1; leave out the option shipment"):
+    with pytest.raises(PySparkException, match=r"(?s)number 1 was expected; leave out the option shipment"):
         queue.read(consumer="c", shipment=3).collect()
     penstock.spark.settle(queue.client.url, "q", "c", 1)
     with pytest.raises(PySparkException, match=r"(?s)shipment 1 of 'c'.*it was settled: its messages were stored"):

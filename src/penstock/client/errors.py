@@ -11,7 +11,7 @@ ClientError
 │   ├── MoveNotFound          404
 │   ├── MoveConflict          409: one of the queues is part of another move
 │   ├── ShipmentNotFound      404, of a shipment or an export
-│   ├── ShipmentConflict      409: it is the turn of another number; see `expected`
+│   ├── ShipmentConflict      409: another number was expected; see `expected`
 │   ├── ShipmentEnded         410: it was settled, released, lost or purged; see `how`
 │   ├── KeyNotFound           404
 │   └── KeyExists             409

@@ -91,7 +91,11 @@ _CREATE = Op(
     answers={
         201: answer("The key, and its secret this once.", NewKey, {**_EXAMPLE, "secret": "psk_…"}),
         415: answer("The body is not JSON, or does not say so.", Error, {"error": str(UnsupportedMediaType())}),
-        409: answer("The name is or was used.", Error, {"error": "there is or was an API key 'shop'"}),
+        409: answer(
+            "The name is taken, perhaps by a revoked key.",
+            Error,
+            {"error": "an API key named 'shop' already exists or was revoked"},
+        ),
     },
 )
 _REVOKE = Op(

@@ -102,9 +102,9 @@ _SEND = Op(
         ),
         404: NO_SUCH_QUEUE,
         409: answer(
-            "The key was used for another content.",
+            "The key was already used with different content.",
             Error,
-            {"error": "the idempotency key 'a1' was used for another content"},
+            {"error": "the idempotency key 'a1' was already used with different content"},
         ),
     },
 )

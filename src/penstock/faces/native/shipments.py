@@ -96,9 +96,9 @@ _EXAMPLE = {
 }
 _SHIPMENT = answer("The shipment.", Shipment, _EXAMPLE)
 CONFLICT = answer(
-    "It is another number's turn.",
+    "Another number was expected.",
     Conflict,
-    {"error": "number 3 of 'lake': it is the turn of number 2", "expected": 2},
+    {"error": "number 3 of 'lake': number 2 was expected", "expected": 2},
 )
 ENDED = answer(
     "It has ended: there is nothing to read any more.",
