@@ -99,6 +99,8 @@ class LocalBroker:
         return self.commit.work(ProveWritable()).map(proved)
 
     def waiting_claims(self) -> list[str]:
+        """The queues of claims that wait for a message here, one entry each. Of this process alone, so it is not one of
+        the verbs of `Broker`."""
         return [claim.queue for claim in self.commit.polls.waiters]
 
     # Messages; `send`, `send_once`, `claim` and `ack` are bound above

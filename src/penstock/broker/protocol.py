@@ -148,9 +148,6 @@ class Broker(Protocol):
     def check(self) -> Pending[None]:
         """Rejected while the store cannot be used."""
 
-    def waiting_claims(self) -> list[str]:
-        """The queues of claims that wait for a message, one entry each."""
-
 
 class Moves(Protocol):
     """Messages on their way from one queue into another, in the background and across restarts."""
