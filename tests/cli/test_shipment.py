@@ -19,7 +19,7 @@ def test_the_life_of_a_shipment(jobs, run_json):
     assert claimed.exit_code == 0
     assert claimed.stdout.startswith("claimed shipment 1 of lake: 2 messages until ")
     header, *lines = jobs("shipment", "read", "jobs", "lake", "1").stdout.splitlines()
-    assert header.split() == ["ID", "READY", "RECEIVES", "AGE", "ATTRIBUTES", "BODY"]
+    assert header.split() == ["ID", "RECEIVES", "AGE", "ATTRIBUTES", "BODY"]
     assert [line.split()[-1] for line in lines] == ["a", "b"]
     shown = dict(line.split(maxsplit=1) for line in jobs("shipment", "show", "jobs", "lake", "1").stdout.splitlines())
     assert (shown["state"], shown["messages"], shown["bytes"]) == ("open", "2", "2")
@@ -32,6 +32,14 @@ def test_the_life_of_a_shipment(jobs, run_json):
     assert run_json("shipment", "claim", "jobs", "lake")["number"] == 2
     assert jobs("shipment", "release", "jobs", "lake", "2").stdout == "released shipment 2 of lake: 1 message\n"
     assert run_json("shipment", "show", "jobs", "lake", "2")["state"] == "released"
+
+
+def test_peek_says_what_is_in_a_shipment(jobs):
+    jobs("shipment", "claim", "jobs", "lake", "--limit", "2")
+    header, *rows = jobs("peek", "jobs").stdout.splitlines()
+    ready, receives = header.index("READY"), header.index("RECEIVES")
+    shown = [(row.split()[-1], row[ready:receives].strip()) for row in rows]
+    assert sorted(shown) == [("a", "in a shipment"), ("b", "in a shipment"), ("c", "now")]
 
 
 def test_a_number_of_ones_own_is_the_same_again(jobs, run_json):

@@ -83,7 +83,7 @@ def peek(client: Client, queue: str, limit: int, after: str | None, as_json: boo
     if as_json:
         print_json({"messages": [message_as_json(message) for message in peeked.messages], "after": peeked.after})
     elif peeked.messages:
-        MessageTable("id", peeked.messages).print(peeked.messages)
+        MessageTable("id", peeked.messages, shows_ready=True).print(peeked.messages)
         if peeked.after is not None and len(peeked.messages) == limit:
             note(f"there may be more: --after {peeked.after}")
     if not peeked.messages:
@@ -132,11 +132,14 @@ def body_as_json(body: bytes) -> dict[str, str]:
 class MessageTable:
     """Messages, more of which may come. `key` is what the first column shows of them."""
 
-    def __init__(self, key: Literal["id", "receipt"], first: Sequence[Message] | None = None) -> None:
+    def __init__(
+        self, key: Literal["id", "receipt"], first: Sequence[Message] | None = None, *, shows_ready: bool = False
+    ) -> None:
         """There is a column of attributes where the `first` messages have any; without them, always."""
         self._key = key
+        self._shows_ready = shows_ready
         self._has_attributes = first is None or any(message.attributes for message in first)
-        header = [key, *(["ready"] if key == "id" else []), "receives", "age"]
+        header = [key, *(["ready"] if shows_ready else []), "receives", "age"]
         header += [*(["attributes"] if self._has_attributes else []), "body"]
         self._table = Table(header, right=("receives", "age"), narrow=("attributes",), width=line_width())
 
@@ -145,13 +148,15 @@ class MessageTable:
         self._table.print([self._row(message, now) for message in messages])
 
     def _row(self, message: Message, now: int) -> list[str]:
-        ready = [_ready(message.ready_at, now)] if self._key == "id" else []
+        ready = [_ready(message.ready_at, now)] if self._shows_ready else []
         attributes = [_attributes(message)] if self._has_attributes else []
         start = [getattr(message, self._key), *ready, number(message.receives), age(message.sent_at, now)]
         return [*start, *attributes, body(message.body)]
 
 
 def _ready(ready_at: int, now: int) -> str:
+    if ready_at == limits.SHIPPED:
+        return "in a shipment"
     return f"in {age(now, ready_at)}" if ready_at > now else "now"
 
 
