@@ -17,8 +17,8 @@ def fixed(message: ClaimedMessage) -> None:
 
 def main() -> None:
     with Client(URL) as client:
-        client.create_queue("mail-dead")
-        client.create_queue("mail", redrive={"max_receives": 1, "dead_letter_queue": "mail-dead"})
+        client.ensure_queue("mail-dead")
+        client.ensure_queue("mail", redrive={"max_receives": 1, "dead_letter_queue": "mail-dead"})
         client.send_many("mail", [{"to": "ada"}, {"to": "grace"}, {"to": "nowhere"}])
 
         # One failed delivery each; the next claim finds that it was their last and moves them.

@@ -14,7 +14,7 @@ def main() -> None:
         client.ensure_queue("orders", visibility_ms=60_000)
         stored = 0
         for first in range(0, 1000, BATCH):
-            orders = [{"order": number, "lines": number % 7} for number in range(first, first + BATCH)]
+            orders = [{"order": number, "lines": number % 500} for number in range(first, first + BATCH)]
             # One request: the whole batch is stored, or nothing. The key makes it safe to repeat it after a lost
             # answer. When this returns, the batch is on disk.
             sent = client.send_once("orders", orders, key=f"orders-of-today-{first}")

@@ -22,6 +22,10 @@ PROGRAMS = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py
 
 
 def run(name: str, *arguments: str, **environ: str) -> str:
+    return complete(name, *arguments, **environ).stdout
+
+
+def complete(name: str, *arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
     program = ["bash"] if name.endswith(".sh") else [sys.executable]
     done = subprocess.run(
         [*program, str(FOLDER / name), *arguments],
@@ -29,9 +33,10 @@ def run(name: str, *arguments: str, **environ: str) -> str:
         capture_output=True,
         text=True,
         timeout=60,
+        cwd=cwd,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+    return done
 
 
 def test_every_program_is_listed_and_tested() -> None:
@@ -43,45 +48,51 @@ def test_every_program_is_listed_and_tested() -> None:
 
 
 def test_session(server: ThreadServer) -> None:
-    printed = run("session.sh", PENSTOCK_URL=server.url)
-    answers = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
-    assert [sent["repeated"] for sent in answers if "repeated" in sent] == [False, True]
-    assert {"done": [True, True]} in answers
-    assert answers[-1]["tally"] == {"arrived": 2, "departed": 2}
+    for _time in range(2):
+        printed = run("session.sh", PENSTOCK_URL=server.url)
+        answers = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+        assert [sent["repeated"] for sent in answers if "repeated" in sent] == [False, True]
+        assert {"done": [True, True]} in answers
+        assert answers[-1]["tally"] == {"arrived": 2, "departed": 2}
 
 
 def test_producer_and_consumer(server: ThreadServer) -> None:
     assert run("producer.py", PENSTOCK_URL=server.url) == "stored 1000 orders\n"
     assert run("producer.py", PENSTOCK_URL=server.url) == "stored 0 orders\n"
     # What it puts off may be ready again before it ends, or wait for the second run.
-    printed = [run("consumer.py", "--until-empty", PENSTOCK_URL=server.url)]
+    first = complete("consumer.py", "--until-empty", PENSTOCK_URL=server.url)
+    printed = [first.stdout]
     with Client(server.url) as client:
         while client.queue("orders").count.total:
             printed.append(run("consumer.py", "--until-empty", PENSTOCK_URL=server.url))
         assert client.queue("orders-dead").count.total == 0
     found = [re.fullmatch(r"acked (\d+), discarded (\d+), put off (\d+)\n", text) for text in printed]
-    orders = [number % 7 for number in range(1000)]
+    orders = [number % 500 for number in range(1000)]
     assert [sum(int(one[column]) for one in found) for column in (1, 2, 3)] == [
         1000 - orders.count(0),
         orders.count(0),
         orders.count(6),
     ]
+    # Little enough that the result is seen.
+    assert len(first.stderr.splitlines()) == orders.count(0)
 
 
 def test_async_worker(server: ThreadServer) -> None:
-    assert run("async_worker.py", "--until-empty", PENSTOCK_URL=server.url) == "fetched 200 pages\n"
+    for _time in range(2):
+        assert run("async_worker.py", "--until-empty", PENSTOCK_URL=server.url) == "fetched 200 pages\n"
 
 
 def test_dead_letters(server: ThreadServer) -> None:
-    assert run("dead_letters.py", PENSTOCK_URL=server.url).splitlines() == [
-        'dead: {"to":"ada"} from mail',
-        'dead: {"to":"grace"} from mail',
-        'dead: {"to":"nowhere"} from mail',
-        "moved 1 back for ada",
-        "moved 1 back for grace",
-        'handled {"to":"ada"}',
-        'handled {"to":"grace"}',
-    ]
+    for _time in range(2):
+        assert run("dead_letters.py", PENSTOCK_URL=server.url).splitlines() == [
+            'dead: {"to":"ada"} from mail',
+            'dead: {"to":"grace"} from mail',
+            'dead: {"to":"nowhere"} from mail',
+            "moved 1 back for ada",
+            "moved 1 back for grace",
+            'handled {"to":"ada"}',
+            'handled {"to":"grace"}',
+        ]
 
 
 def test_shipment_to_file(server: ThreadServer, tmp_path: Path) -> None:
@@ -96,6 +107,14 @@ def test_shipment_to_file(server: ThreadServer, tmp_path: Path) -> None:
     ]
     assert run("shipment_to_file.py", "orders", str(tmp_path), PENSTOCK_URL=server.url) == ""
     assert bodies(tmp_path) == [f"order {number}" for number in range(2500)]
+
+
+def test_shipment_to_file_without_arguments(server: ThreadServer, tmp_path: Path) -> None:
+    assert complete("shipment_to_file.py", cwd=tmp_path, PENSTOCK_URL=server.url).stdout == ""
+    run("producer.py", PENSTOCK_URL=server.url)
+    printed = complete("shipment_to_file.py", cwd=tmp_path, PENSTOCK_URL=server.url).stdout
+    assert printed == "wrote orders-00000001.jsonl with 1000 messages\n"
+    assert len(bodies(tmp_path / "data" / "shipments")) == 1000
 
 
 def test_a_shipment_that_was_written_and_not_settled_is_written_again(server: ThreadServer, tmp_path: Path) -> None:
@@ -136,4 +155,5 @@ def test_web_app(tmp_path: Path) -> None:
 
 
 def test_vsqs_processes() -> None:
-    assert run("vsqs_processes.py").splitlines() == [*(f"job {number}" for number in range(20)), "left: 0"]
+    for _time in range(2):
+        assert run("vsqs_processes.py").splitlines() == [*(f"job {number}" for number in range(20)), "left: 0"]
