@@ -28,7 +28,7 @@ from penstock.faces.emodb.service import (
 )
 from penstock.faces.media import require_json
 from penstock.faces.permission import Scope, permits
-from penstock.model import Dedup, Message, Receipt
+from penstock.model import Dedup, Message, Receipt, Sent
 from penstock.pending import Pending, gather
 
 _ONE = BodyRule(1024 * 1024)
@@ -207,9 +207,9 @@ class _Messages:
             return NOT_AUTHORIZED
         return gather([self._send(queue, messages) for queue, messages in by_queue.items()]).map(success)
 
-    def _send(self, queue: str, messages: list[bytes]) -> Pending[object]:
+    def _send(self, queue: str, messages: list[bytes]) -> Pending[list[Sent]]:
         drafts = bodies.drafts(messages, self._keyed)
-        return self._broker.send(queue, drafts, create_as=self._service.settings).map(lambda sent: sent)
+        return self._broker.send(queue, drafts, create_as=self._service.settings)
 
     def poll(self, request: Request) -> Pending[Response]:
         queue = self._service.queue(request.params[0])

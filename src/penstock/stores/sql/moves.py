@@ -207,7 +207,7 @@ class Moves:
     def sweep(self, now: int) -> int:
         return self._session.engine.run(self._sql.forget, (now - self._session.limits.move_kept_ms,))
 
-    # What a step needs: see `moving.Movable`
+    # What a step needs: see `move_step.Movable`
 
     def find_queue(self, name: str) -> Queue | None:
         return self._session.find_queue(name)

@@ -1,7 +1,7 @@
 """How messages are sent: plainly, once per idempotency key, and under numbers that were given out before.
 
 Two words are kept apart here. *Deduplication* is a setting of a queue: a message whose dedup key is in the queue
-already, its twin, is not stored (`send_unless_twin`). *Idempotency* is a wish of the sender: a call that may have
+already, its twin, is not stored (`_send_unless_twin`). *Idempotency* is a wish of the sender: a call that may have
 succeeded is repeated with the same key, and nothing is stored twice (`send_once`).
 """
 
