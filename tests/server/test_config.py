@@ -38,16 +38,16 @@ def test_the_stronger_source_wins(load_here):
     toml = "host = 'localhost'\nport = 1\nledger_days = 7\n"
     environ = {"PENSTOCK_PORT": "2", "PENSTOCK_LEDGER_DAYS": "8"}
     loaded = load_here({"ledger_days": "9", "store": None}, environ, toml)
-    assert (loaded.config.host, loaded.origins["host"]) == ("localhost", "file penstock.toml")
-    assert (loaded.config.port, loaded.origins["port"]) == (2, "environment PENSTOCK_PORT")
-    assert (loaded.config.ledger_days, loaded.origins["ledger_days"]) == (9, "command line")
-    assert loaded.origins["store"] == "default"
+    assert (loaded.config.host, loaded.sources["host"]) == ("localhost", "file penstock.toml")
+    assert (loaded.config.port, loaded.sources["port"]) == (2, "environment PENSTOCK_PORT")
+    assert (loaded.config.ledger_days, loaded.sources["ledger_days"]) == (9, "command line")
+    assert loaded.sources["store"] == "default"
 
 
 def test_a_named_file_is_read_instead_of_the_usual_one(load_here):
     load_here(toml="port = 1")
     assert load_here(toml="port = 3", path="other.toml").config.port == 3
-    assert load_here(environ={"PENSTOCK_CONFIG": "other.toml"}).origins["port"] == "file other.toml"
+    assert load_here(environ={"PENSTOCK_CONFIG": "other.toml"}).sources["port"] == "file other.toml"
     assert load_here().config.port == 1
 
 

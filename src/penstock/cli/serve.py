@@ -79,10 +79,10 @@ def config(path: str | None, as_json: bool, **flags: object) -> None:
     loaded = load_settings(path, flags)
     values = {name: shown(value) if isinstance(value, str) else value for name, value in asdict(loaded.config).items()}
     if as_json:
-        settings = {name: {"value": value, "from": loaded.origins[name]} for name, value in values.items()}
+        settings = {name: {"value": value, "from": loaded.sources[name]} for name, value in values.items()}
         print_json({"settings": settings, "warnings": loaded.warnings})
         return
-    rows = [(name, shown(value), loaded.origins[name]) for name, value in values.items()]
+    rows = [(name, shown(value), loaded.sources[name]) for name, value in values.items()]
     print_table(rows, ("setting", "value", "from"))
     for warning in loaded.warnings:
         note(f"warning: {warning}")

@@ -146,10 +146,10 @@ SETTINGS: Mapping[str, Setting] = {
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """`origins` has the source of every setting, in words. `warnings` are for the person who started the program."""
+    """`sources` says in words where each setting comes from. `warnings` are for the person who started the program."""
 
     config: Config
-    origins: Mapping[str, str]
+    sources: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
 
@@ -166,36 +166,36 @@ def load(
     `penstock.toml` is looked for.
     """
     values: dict[str, Value] = {name: setting.default for name, setting in SETTINGS.items()}
-    origins = dict.fromkeys(SETTINGS, "default")
+    sources = dict.fromkeys(SETTINGS, "default")
 
     file = path or environ.get("PENSTOCK_CONFIG") or (FILE if (directory / FILE).is_file() else None)
     if file is not None:
         for name, given in _read_file(directory / file, file).items():
-            origins[name] = f"file {file}"
-            values[name] = _typed(_known(name, origins[name]), given, origins[name])
+            sources[name] = f"file {file}"
+            values[name] = _typed(_known(name, sources[name]), given, sources[name])
 
     for name, setting in SETTINGS.items():
         if setting.variable in environ:
-            origins[name] = f"environment {setting.variable}"
-            values[name] = _parsed(setting, environ[setting.variable], origins[name])
+            sources[name] = f"environment {setting.variable}"
+            values[name] = _parsed(setting, environ[setting.variable], sources[name])
 
     for name, given in flags.items():
         if given is not None:
             setting = _known(name, "command line")
-            origins[name] = "command line"
+            sources[name] = "command line"
             read = _parsed if isinstance(given, str) else _typed
-            values[name] = read(setting, given, origins[name])
+            values[name] = read(setting, given, sources[name])
 
     config = Config(**values)  # type: ignore[arg-type]
-    check(config, origins)
-    return Loaded(config, origins, tuple(_warnings(environ)))
+    check(config, sources)
+    return Loaded(config, sources, tuple(_warnings(environ)))
 
 
-def check(config: Config, origins: Mapping[str, str] | None = None) -> None:
+def check(config: Config, sources: Mapping[str, str] | None = None) -> None:
     """The rules that need more than one setting."""
 
     def of(name: str) -> str:
-        return f"{name} ({origins[name]})" if origins else name
+        return f"{name} ({sources[name]})" if sources else name
 
     if bool(config.tls_cert) != bool(config.tls_key):
         have, lack = ("tls_cert", "tls_key") if config.tls_cert else ("tls_key", "tls_cert")
