@@ -1,4 +1,4 @@
-"""The one place that reads the time. Inside, an instant is whole milliseconds since the epoch."""
+"""The one place where the core reads the wall clock. Inside, an instant is whole milliseconds since the epoch."""
 
 from __future__ import annotations
 

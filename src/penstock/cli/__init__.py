@@ -30,9 +30,9 @@ _EPILOG = """\b
 Exit codes:
   0  done
   1  nothing found, or not everything was done
-  2  wrong usage or settings
+  2  wrong usage or settings, or the port is taken
   3  the server refused the request, or there is no such queue
-  4  the server cannot be reached, failed, or could not start
+  4  the server cannot be reached or failed, or its store cannot be opened
 """
 
 
