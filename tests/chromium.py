@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.lacking import not_installed
+from tests.waiting import wait_until
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
@@ -115,11 +116,7 @@ class Page:
         return result["result"].get("value")
 
     def until(self, condition: str) -> None:
-        for _ in range(_PATIENCE_S * 20):
-            if self.run(f"Boolean({condition})"):
-                return
-            threading.Event().wait(0.05)
-        raise AssertionError(f"it never became true in the page: {condition}")
+        wait_until(lambda: self.run(f"Boolean({condition})"), _PATIENCE_S, every_s=0.05, what=condition)
 
     def shape(self, width: int, height: int, dark: bool = False, mobile: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)

@@ -20,6 +20,10 @@ from penstock.server.app import App
 from penstock.server.config import Config
 from penstock.timings import Timings
 from tests.talk import Talk
+from tests.waiting import wait_until
+
+# On a busy machine a process takes its time; nothing here depends on how much.
+START_S = 300
 
 
 class ShiftedClock:
@@ -103,14 +107,14 @@ class ServerProcess:
         self.url = self._wait_until_it_serves()
 
     def _wait_until_it_serves(self) -> str:
-        while True:
-            text = self.log.read_text()
-            found = re.search(r"serves (http\S+) from", text)
-            if found:
-                return found[1]
-            if self.process.poll() is not None:
-                raise RuntimeError(f"the server did not start:\n{text}")
-            threading.Event().wait(0.02)
+        def found() -> re.Match[str] | None:
+            return re.search(r"serves (http\S+) from", self.log.read_text())
+
+        wait_until(lambda: found() or self.process.poll() is not None, START_S, every_s=0.02)
+        serves = found()
+        if serves is None:
+            raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
+        return serves[1]
 
     def kill(self) -> None:
         self.process.kill()

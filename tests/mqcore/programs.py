@@ -6,12 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
+from tests.servers import START_S
 from tests.talk import Talk
+from tests.waiting import wait_until
 
 _START = "from penstock.cli.mqcore import {0}; {0}()"
 
@@ -25,11 +24,14 @@ class Program:
         self._wait_for(r"looks after" if name != "mq" else r"serves (http\S+) from")
 
     def _wait_for(self, pattern: str) -> None:
-        while not (found := re.search(pattern, self.log.read_text())):
-            if self.process.poll() is not None:
-                raise RuntimeError(f"it did not start:\n{self.log.read_text()}")
-            threading.Event().wait(0.02)
-        self.url = found[1] if found.re.groups else ""
+        def found() -> re.Match[str] | None:
+            return re.search(pattern, self.log.read_text())
+
+        wait_until(lambda: found() or self.process.poll() is not None, START_S, every_s=0.02)
+        match = found()
+        if match is None:
+            raise RuntimeError(f"it did not start:\n{self.log.read_text()}")
+        self.url = match[1] if match.re.groups else ""
 
     def talk(self) -> Talk:
         return Talk(self.url)
@@ -41,10 +43,3 @@ class Program:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
-
-
-def eventually(is_so: Callable[[], bool], seconds: float = 20) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, "it never became so"
-        time.sleep(0.01)

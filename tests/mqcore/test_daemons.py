@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.mqcore.disk import tree
-from tests.mqcore.programs import Program, eventually
+from tests.mqcore.programs import Program
 from tests.talk import Talk
+from tests.waiting import wait_until
 
 ID = "00000000-0000-7000-8000-000000000001"
 Start = Callable[..., Program]
@@ -58,7 +59,7 @@ def test_the_mover_alone_delivers_what_is_left_and_redelivers_what_is_due(start:
     (root / f"new/q:{left}").write_bytes(b"left")
     (root / f"delay/q:{due}").write_bytes(b"due")
     mover = start("mq-mover", "--grace", "0")
-    eventually(lambda: tree(root) == {f"queues/q/{left}", f"queues/q/{due}"})
+    wait_until(lambda: tree(root) == {f"queues/q/{left}", f"queues/q/{due}"})
     assert mover.terminate() == 0
 
 
@@ -88,9 +89,9 @@ def test_the_reaper_alone_destroys_what_is_in_remove(start: Start, root: Path) -
     for number in range(3):
         (grave / ID.replace("1", str(number))).write_bytes(b"x")
     reaper = start("mq-reaper")
-    eventually(lambda: not any((root / "remove").iterdir()))
+    wait_until(lambda: not any((root / "remove").iterdir()))
     (root / "remove" / f"q:{ID}").write_bytes(b"x")
-    eventually(lambda: not any((root / "remove").iterdir()))
+    wait_until(lambda: not any((root / "remove").iterdir()))
     assert reaper.terminate() == 0
 
 
@@ -151,7 +152,7 @@ def test_several_of_each_that_are_killed_and_started_again_lose_nothing(start: S
     load = Load([server.url for server in servers])
     for turn in range(4):
         count = len(load.deleted)
-        eventually(lambda count=count: len(load.deleted) > count + 10)
+        wait_until(lambda count=count: len(load.deleted) > count + 10)
         servers[turn % 2].kill()
         helpers[turn].kill()
         servers[turn % 2] = start("mq", *flags)
@@ -165,7 +166,7 @@ def test_several_of_each_that_are_killed_and_started_again_lose_nothing(start: S
     assert load.sent <= left | load.asked
     # A delete that was answered holds.
     assert not load.deleted & left
-    eventually(lambda: tree(root) == set())
+    wait_until(lambda: tree(root) == set())
 
 
 def drain(server: Program, root: Path) -> list[bytes]:
@@ -184,5 +185,5 @@ def drain(server: Program, root: Path) -> list[bytes]:
                     part.unlink()
             return not any(path.startswith(("new/", "queues/", "delay/")) for path in tree(root))
 
-        eventually(is_empty)
+        wait_until(is_empty)
     return bodies

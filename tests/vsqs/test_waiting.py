@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ import pytest
 
 from penstock.inotify import Inotify
 from penstock.vsqs import Queue, QueueClosed, QueueFull, disk, view, watch
+from tests.waiting import wait_until
 
 # Long enough for a machine that has other things to do.
 SOON = 30
@@ -30,9 +30,9 @@ def pool():
         yield pool
 
 
-def settle() -> None:
-    """Until the threads of a test are likely to sleep; those that do not yet must pass as well."""
-    time.sleep(0.1)
+def wait_for_sleepers(queue: Queue, count: int) -> None:
+    """Until so many threads of an instance sleep at once."""
+    wait_until(lambda: queue._waiting._sleepers == count, every_s=0.001)
 
 
 def test_zero_looks_exactly_once(queue, listings):
@@ -51,13 +51,13 @@ def test_a_wait_ends_in_time(queue):
 def test_a_message_wakes_a_consumer_of_another_instance(opened, pool):
     consumer, publisher = opened(), opened()
     waiting = pool.submit(consumer.receive, HOLD)
-    settle()
+    wait_for_sleepers(consumer, 1)
     id_ = publisher.publish(b"x")
     assert waiting.result(SOON) == (id_, b"x")
 
 
 def test_sleep_is_sleep(path, pool, monkeypatch):
-    """With a watch, nobody looks while nothing happens."""
+    """With a watch, no thread looks while nothing happens."""
     looks = []
     refresh = view.View.refresh
     monkeypatch.setattr(view.View, "refresh", lambda self, **how: (looks.append(1), refresh(self, **how))[1])
@@ -77,19 +77,18 @@ def test_polling_is_bounded(path, listings):
 
 def test_every_thread_gets_its_message(queue, opened, pool):
     waiting = [pool.submit(queue.receive, HOLD) for _ in range(6)]
-    settle()
+    wait_for_sleepers(queue, 6)
     publisher = opened()
     ids = {publisher.publish(b"x") for _ in range(6)}
     assert {each.result(SOON)[0] for each in waiting} == ids
 
 
 def test_events_read_by_one_thread_wake_the_others(queue, opened, pool):
-    """A thread that only publishes reads the events of another process; whoever sleeps must hear of them."""
+    """A thread that only publishes reads the events of another process; those that sleep must hear of them."""
     other = opened()
     for _ in range(20):
         waiting = [pool.submit(queue.receive, HOLD), pool.submit(queue.receive, HOLD)]
-        settled = threading.Event().wait(0.005)
-        assert not settled
+        wait_for_sleepers(queue, 2)
         other.publish(b"theirs")
         queue.publish(b"ours")
         bodies = {each.result(SOON)[1] for each in waiting}
@@ -112,7 +111,7 @@ def test_the_end_of_a_claim_wakes_a_consumer(opened, pool):
 
 def test_close_wakes_and_ends_everybody(queue, pool):
     waiting = [pool.submit(queue.receive, HOLD) for _ in range(4)]
-    settle()
+    wait_for_sleepers(queue, 4)
     queue.close()
     for each in waiting:
         with pytest.raises(QueueClosed):
@@ -160,7 +159,7 @@ def test_room_wakes_a_publisher(opened, pool):
     full, other = opened(1), opened()
     id_ = full.publish(b"x")
     waiting = pool.submit(full.publish, b"y")
-    settle()
+    wait_for_sleepers(full, 1)
     assert not waiting.done()
     other.delete(id_)
     id_ = waiting.result(SOON)
@@ -227,7 +226,7 @@ def test_no_inotify_left_falls_back_to_polling(path, pool, monkeypatch):
     monkeypatch.setattr(watch, "Inotify", refuse)
     with Queue(path) as queue:
         waiting = pool.submit(queue.receive, HOLD)
-        settle()
+        wait_for_sleepers(queue, 1)
         id_ = queue.publish(b"x")
         assert waiting.result(SOON) == (id_, b"x")
         assert queue._view.descriptor is None

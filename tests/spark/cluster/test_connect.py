@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from devtools.spark_cluster import ConnectServer
 from tests.servers import ThreadServer
 from tests.spark.faults import truth
 from tests.spark.faults.gate import Gate
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -79,5 +79,5 @@ def test_other_jobs(connect: ConnectServer, server: ThreadServer, gate: Gate, st
 
 def _wait_until_nothing_is_written(lake: Path) -> None:
     """Spark writes to hidden folders first, and takes them away when all is in its place."""
-    while any(path.name.startswith((".spark-staging", "_temporary")) for path in lake.rglob("*")):
-        threading.Event().wait(0.1)
+    hidden = (".spark-staging", "_temporary")
+    wait_until(lambda: not any(path.name.startswith(hidden) for path in lake.rglob("*")), 300, every_s=0.1)
