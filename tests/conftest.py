@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,12 @@ class Scheduling(LoadScopeScheduling):
         if not nodeid.startswith("tests/spark/"):
             return nodeid
         return nodeid.partition("::")[0] if nodeid.startswith("tests/spark/cluster/") else "tests/spark"
+
+
+def pytest_sessionstart() -> None:
+    """A run in the background of a shell ignores Ctrl-C, and so would programs that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
