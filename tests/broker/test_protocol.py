@@ -60,8 +60,8 @@ def test_a_verb_takes_and_gives_plain_values(verb: FunctionType) -> None:
     # The nouns have verbs called list.
     hints = get_type_hints(verb, localns={"list": list})
     given = hints.pop("return")
-    if get_origin(given) is Pending:
-        [given] = get_args(given)
+    assert get_origin(given) is Pending
+    [given] = get_args(given)
     for name, kind in {**hints, "the result": given}.items():
         assert is_plain(kind), name
 

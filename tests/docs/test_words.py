@@ -177,3 +177,35 @@ def test_a_predicate_says_something() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"_*(is|has|wants)_", node.name):
                 returns = ast.unparse(node.returns) if node.returns else "nothing"
                 assert returns not in ("None", "nothing"), f"{name_of(module)}: {node.name}"
+
+
+def changes_in(predicate: ast.AST) -> list[str]:
+    """What it sets or deletes of its own object."""
+    changed = (
+        node
+        for node in ast.walk(predicate)
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del)
+    )
+    return [text for text in map(ast.unparse, changed) if text.startswith("self.")]
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        ("return self.a == 1", []),
+        ("a, self.b = self.b, 0", ["self.b"]),
+        ("self.count += 1", ["self.count"]),
+        ("self.seen[key] = self.a", ["self.seen[key]"]),
+        ("del self.a.b", ["self.a.b"]),
+        ("here = other.a = 1", []),
+    ],
+)
+def test_a_change_is_found(body: str, changed: list[str]) -> None:
+    assert changes_in(ast.parse(body)) == changed
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_a_predicate_changes_nothing(module: Path) -> None:
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match(r"_*(is|has|wants)_", node.name):
+            assert changes_in(node) == [], node.name

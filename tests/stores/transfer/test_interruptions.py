@@ -105,7 +105,7 @@ def copied_so_far(url: str) -> int:
 @pytest.mark.parametrize("to", KINDS)
 def test_a_run_that_was_overtaken_changes_nothing_any_more(to, source, new_url, monkeypatch):
     """One that had lost sight of the source, or the other would have been refused."""
-    monkeypatch.setattr(SqliteStore, "is_used_elsewhere", lambda _self: False)
+    monkeypatch.setattr(SqliteStore, "probe_other_users", lambda _self: False)
     target = new_url(to)
     before = contents(source)
     with pytest.raises(MigrationUnfinished, match="taken over"):

@@ -134,5 +134,6 @@ class SqlStore(Store, Protocol):
     def raw(self, write: bool = True) -> AbstractContextManager[RawSql[Engine]]:
         """The same as `unit`, below the verbs."""
 
-    def is_used_elsewhere(self) -> bool:
-        """Whether another process or program has the store open now."""
+    def probe_other_users(self) -> bool:
+        """Try whether another process or program has the store open now, and say so. Outside of any unit: to find out,
+        the store may be locked for a moment."""

@@ -103,7 +103,7 @@ class _Copy:
             there = HANDOVER.find(raw)
         if there is not None and there.run == self._run:
             raise InvalidSetting("both are the same store")
-        if self._source.store.is_used_elsewhere():
+        if self._source.store.probe_other_users():
             raise InvalidSetting(
                 "a server or another program has the first store open: stop it before the store is copied; nothing was "
                 "copied"
@@ -112,7 +112,7 @@ class _Copy:
     def _refuse_other_users_of_target(self) -> None:
         """The target has its mark now, so no server opens it any more. One that has it open already would know neither
         the keys nor the ids of what is copied."""
-        if not self._target.store.is_used_elsewhere():
+        if not self._target.store.probe_other_users():
             return
         with self._writing() as raw:
             MIGRATION.lift(raw)

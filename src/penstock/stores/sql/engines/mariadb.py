@@ -236,7 +236,7 @@ class MariaEngine:
         for queue, change in sorted(counted.items()):
             self._execute(self._sql.add_to_tally, (queue, self._slot, *change))
 
-    def is_used_elsewhere(self) -> bool:
+    def probe_other_users(self) -> bool:
         places = ", ".join(f"IS_USED_LOCK({_place(number)})" for number in range(_PLACES))
         [(own, *holders)] = self.rows(f"SELECT CONNECTION_ID(), {places}")
         return any(holder not in (None, own) for holder in holders)

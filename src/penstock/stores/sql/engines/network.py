@@ -60,7 +60,7 @@ class NetworkEngine(Engine, Protocol):
 
     def close(self) -> None: ...
 
-    def is_used_elsewhere(self) -> bool:
+    def probe_other_users(self) -> bool:
         """See `SqlStore`."""
 
 
@@ -229,11 +229,11 @@ class NetworkStore:
                 self._watch = self._database.watch()
             return self._watch
 
-    def is_used_elsewhere(self) -> bool:
+    def probe_other_users(self) -> bool:
         with self._lanes:
             link = self._begin(write=False)
             try:
-                used = link.engine.is_used_elsewhere()
+                used = link.engine.probe_other_users()
                 link.engine.commit()
             except BaseException as error:
                 self._abandon(link, error)

@@ -289,7 +289,7 @@ class PostgresEngine:
     def enter_ledger(self) -> None:
         """The unit has said so at its beginning."""
 
-    def is_used_elsewhere(self) -> bool:
+    def probe_other_users(self) -> bool:
         return bool(self.rows(self._others))
 
     def prove_writable(self) -> None:

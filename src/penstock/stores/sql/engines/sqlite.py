@@ -458,9 +458,9 @@ class SqliteStore:
         with suppress(StoreFull), self._transaction("BEGIN IMMEDIATE"):
             self._engine.prove_writable()
 
-    def is_used_elsewhere(self) -> bool:
-        """Whether another connection has the file open: each of them holds a lock on it in share, so none gets it
-        alone."""
+    def probe_other_users(self) -> bool:
+        """Each connection that has the file open holds a lock on it in share, so that none gets it alone: try to, and
+        give it back."""
         patience_s, self._patience_s = self._patience_s, 0.0
         self._connection.pragma("locking_mode", "exclusive")
         try:
