@@ -66,16 +66,20 @@ def _place(shape: Any, path: str) -> dict[str, Any]:
     return place
 
 
-def within(name: str, value: int, bounds: Meta) -> int:
+def within(name: str, value: int, lowest: int, highest: int) -> int:
     """The same check for what did not come as JSON."""
-    if not bounds.ge <= value <= bounds.le:  # type: ignore[operator]
-        raise InvalidRequest(_TEXTS["int"][2].format(name, bounds.ge, bounds.le))
+    if not lowest <= value <= highest:
+        raise InvalidRequest(_TEXTS["int"][2].format(name, lowest, highest))
     return value
 
 
 def check_count(name: str, count: int, bounds: Meta) -> None:
     if not bounds.min_length <= count <= bounds.max_length:  # type: ignore[operator]
-        raise InvalidRequest(_TEXTS["array"][2].format(name, bounds.min_length, bounds.max_length))
+        raise wrong_count(name, bounds)
+
+
+def wrong_count(name: str, bounds: Meta) -> InvalidRequest:
+    return InvalidRequest(_TEXTS["array"][2].format(name, bounds.min_length, bounds.max_length))
 
 
 @cache

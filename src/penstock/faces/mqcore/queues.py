@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock import names
+from penstock import limits, names
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
@@ -33,7 +33,7 @@ TAG = Tag(
 QUEUE = Param(
     "queue",
     text(minLength=1),
-    "Its name: 1 to 255 of `A-Z a-z 0-9 . _ @ -`, neither `.` nor `..`, and not a reserved word.",
+    f"Its name: 1 to {limits.NAME_LENGTH} of `A-Z a-z 0-9 . _ @ -`, neither `.` nor `..`, and not a reserved word.",
     where="path",
     example="orders",
 )

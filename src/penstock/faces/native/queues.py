@@ -10,9 +10,8 @@ from penstock import limits, names, policy
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
-from penstock.errors import InvalidRequest
 from penstock.faces.answers import Error, json_response
-from penstock.faces.bodies import decoder
+from penstock.faces.bodies import decoder, within
 from penstock.faces.description import LARGEST, NumberParam, Op, Param, Tag, answer, body, text
 from penstock.faces.native.requests import (
     QUEUE,
@@ -297,9 +296,8 @@ def _redrive(asked: RedriveChange) -> Redrive:
 
 
 def _backoff(asked: BackoffChange) -> Backoff:
-    if asked.most_ms < asked.first_ms:
-        raise InvalidRequest(f"backoff.most_ms must be between {asked.first_ms} and {limits.DURATION_MS}")
-    return Backoff(asked.first_ms, asked.most_ms)
+    most_ms = within("backoff.most_ms", asked.most_ms, asked.first_ms, limits.DURATION_MS)
+    return Backoff(asked.first_ms, most_ms)
 
 
 def _view(queue: Queue) -> QueueView:

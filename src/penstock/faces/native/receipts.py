@@ -13,7 +13,7 @@ from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import json_response
-from penstock.faces.bodies import check_count, decoder
+from penstock.faces.bodies import check_count, decoder, wrong_count
 from penstock.faces.description import EXAMPLE_ID, Op, Part, also, answer, body, is_number
 from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, is_arrow, read_columns
 from penstock.faces.native.messages import EXAMPLE_RECEIPT
@@ -63,7 +63,7 @@ def _counting_decoder(shape: type[T]) -> Callable[[bytes], T]:
 
     def read_counted(body: bytes) -> T:
         if body.count(b",") > limits.ACK_LIMIT:
-            raise InvalidRequest(f"the number of receipts must be between 1 and {limits.ACK_LIMIT}")
+            raise wrong_count("receipts", _COUNT)
         return read(body)
 
     return read_counted

@@ -11,14 +11,15 @@ from penstock.edge.http import Handler, Request
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import InvalidRequest
 from penstock.faces.answers import answered_by, error_response
+from penstock.faces.bodies import within
 from penstock.faces.description import NAME_RULE, NumberParam, Op, Param, is_number, name_text, text
 from penstock.faces.permission import Permission
 
 SMALL: Final = BodyRule(64 * 1024)
 MEDIUM: Final = BodyRule(1024 * 1024)
 
-DURATION: Final = Meta(ge=0, le=limits.DURATION_MS)
-Duration = Annotated[int, DURATION]
+DURATION_BOUNDS: Final = (0, limits.DURATION_MS)
+Duration = Annotated[int, Meta(ge=DURATION_BOUNDS[0], le=DURATION_BOUNDS[1])]
 Instant = Annotated[int, Meta(ge=0, description="milliseconds since 1970", extra_json_schema={"format": "int64"})]
 
 QUEUE: Final = Param(
@@ -64,7 +65,7 @@ def query_number(request: Request, param: NumberParam) -> int:
         return param.default or 0
     if not is_number(given):
         raise InvalidRequest(f"{param.name} must be a number")
-    return _within(param.name, int(given), param)
+    return within(param.name, int(given), param.lowest, param.highest)
 
 
 def query_flag(request: Request, param: Param) -> bool:
@@ -85,13 +86,7 @@ def consumer_and_number(consumer: str, number: str) -> tuple[str, int]:
     """Of a shipment or an export, as they stand in its path."""
     if not is_number(number):
         raise InvalidRequest("the number of a shipment or an export is a whole number")
-    return _checked_consumer(consumer), _within("the number", int(number), NUMBER)
-
-
-def _within(name: str, value: int, param: NumberParam) -> int:
-    if not param.lowest <= value <= param.highest:
-        raise InvalidRequest(f"{name} must be between {param.lowest} and {param.highest}")
-    return value
+    return _checked_consumer(consumer), within("the number", int(number), NUMBER.lowest, NUMBER.highest)
 
 
 def _checked_consumer(name: str) -> str:

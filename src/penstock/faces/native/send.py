@@ -22,7 +22,7 @@ from penstock.faces.bodies import beginning, check_count, decoder, items_of, unr
 from penstock.faces.description import EXAMPLE_ID, Op, Param, Tag, also, answer, body, text
 from penstock.faces.media import media_type
 from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, is_arrow, read_columns
-from penstock.faces.native.requests import DURATION, QUEUE, Duration, route
+from penstock.faces.native.requests import DURATION_BOUNDS, QUEUE, Duration, route
 from penstock.faces.permission import Permission
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Draft, Sent, SentOnce
@@ -262,4 +262,4 @@ def _checked_attributes(attributes: dict[str, str] | Iterable[tuple[str, str | N
 
 
 def _checked_delay(delay_ms: int | None) -> int | None:
-    return None if delay_ms is None else within("delay_ms", delay_ms, DURATION)
+    return None if delay_ms is None else within("delay_ms", delay_ms, *DURATION_BOUNDS)
