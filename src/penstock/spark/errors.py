@@ -7,9 +7,13 @@ PenstockError
 ├── JobFailed         the operator: a job found something that it must not go on with; the text says what to do
 ├── SparkMissing      the operator: PySpark is not installed
 └── JavaMissing       the operator: no Java that Spark runs on
+
+Each has a `code`, a word for programs that does not change: `shipment-gone`.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from penstock.errors import PenstockError
 from penstock.extras import how_to_get
@@ -18,27 +22,33 @@ OLDEST_JAVA = 17
 
 
 class InvalidOption(PenstockError):
-    pass
+    code: ClassVar[str] = "invalid-option"
 
 
 class ShipmentGone(PenstockError):
-    pass
+    code: ClassVar[str] = "shipment-gone"
 
 
 class WriteConflict(PenstockError):
-    pass
+    code: ClassVar[str] = "write-conflict"
 
 
 class JobFailed(PenstockError):
     """Nothing was lost."""
 
+    code: ClassVar[str] = "job-failed"
+
 
 class SparkMissing(PenstockError):
+    code: ClassVar[str] = "spark-missing"
+
     def __init__(self) -> None:
         super().__init__(f"this needs Spark: {how_to_get('spark')}")
 
 
 class JavaMissing(PenstockError):
+    code: ClassVar[str] = "java-missing"
+
     def __init__(self, seen: str = "") -> None:
         super().__init__(
             f"Spark needs Java {OLDEST_JAVA} or newer{seen}: install one and set JAVA_HOME, "

@@ -1,0 +1,23 @@
+"""The errors of Spark's side, for programs and for readers."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+from penstock.client import errors as client_errors
+from penstock.spark import errors
+
+
+def kinds_of(module: ModuleType) -> list[type]:
+    return [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
+
+
+def test_every_error_is_drawn_in_the_tree_and_has_a_code_of_its_own() -> None:
+    """One that the client does not use either: a job meets both."""
+    kinds = kinds_of(errors)
+    assert len(kinds) == 6
+    for kind in kinds:
+        assert kind.__name__ in (errors.__doc__ or "")
+        assert kind.code == re.sub("(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
+    assert {kind.code for kind in kinds}.isdisjoint(kind.code for kind in kinds_of(client_errors))
