@@ -149,7 +149,7 @@ ORDER BY (seq + 0) LIMIT %s FOR UPDATE SKIP LOCKED) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
 -- ClaimSql.measured_head
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s
 ORDER BY (seq + 0) LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.ready

@@ -146,7 +146,7 @@ SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(cla
 ORDER BY seq LIMIT ? ;
 
 -- ClaimSql.measured_head
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
 ORDER BY seq LIMIT ? ;
 
 -- ClaimSql.ready

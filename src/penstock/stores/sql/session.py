@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -16,13 +15,14 @@ from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, Row
+from penstock.stores.sql.statements import column_of_message
 
-# What stands where in a row of `{message}`, and of `{measured}`.
-seq_in = itemgetter(0)
-body_in = itemgetter(1)
-sent_at_in = itemgetter(4)
-receives_in = itemgetter(6)
-deadline_in = itemgetter(8)
+# Of a row of `{message}` or `{measured}`; what other statements read of messages begins with `seq` as well.
+seq_in = column_of_message("seq")
+body_in = column_of_message("body")
+sent_at_in = column_of_message("sent_at")
+receives_in = column_of_message("receives")
+deadline_in = column_of_message("deadline_at")
 
 encode_attributes = msgspec.json.Encoder().encode
 decode_attributes = msgspec.json.Decoder(dict[str, str]).decode

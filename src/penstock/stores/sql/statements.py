@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from inspect import cleandoc
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -22,17 +23,38 @@ from penstock.model import LedgerMode
 
 Table = TypeVar("Table")
 
-# `claim` is negative once that claim was released with a delay. It is 0 for a message that was renewed before it was
-# ever received.
-_MESSAGE = (
-    "seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from"
-)
+# The columns of a message in the order in which they are read. `claim` is negative once that claim was released with a
+# delay. It is 0 for a message that was renewed before it was ever received.
+_MESSAGE = {
+    "seq": "seq",
+    "body": "body",
+    "content_type": "content_type",
+    "attributes": "attributes",
+    "sent_at": "sent_at",
+    "ready_at": "ready_at",
+    "receives": "receives",
+    "claim": "abs(claim) AS claim",
+    "deadline_at": "deadline_at",
+    "came_from": "came_from",
+}
+# The same columns with what a verdict needs, and instead of a body how long it is.
+_MEASURED = {
+    **_MESSAGE,
+    "body": "length(body)",
+    **dict.fromkeys(("content_type", "attributes", "came_from"), "NULL"),
+    **dict.fromkeys(("ready_at", "claim"), "0"),
+}
+
+
+def column_of_message(name: str) -> itemgetter[int]:
+    """Takes a column from a row of `{message}` or `{measured}`. Rows stay the tuples of their driver."""
+    return itemgetter(list(_MESSAGE).index(name))
+
 
 # What several statements share.
 _SHARED = {
-    "message": _MESSAGE,
-    # Instead of a body, how long it is; and only what a verdict needs, in the same places.
-    "measured": "seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at",
+    "message": ", ".join(_MESSAGE.values()),
+    "measured": ", ".join(_MEASURED.values()),
     "queue": """q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
         q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
         q.backoff_first_ms, q.backoff_most_ms""",
@@ -141,7 +163,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 def _within_budget(text: str) -> str:
     """The messages a statement finds, while the bodies before them come to less than one more parameter."""
-    return f"""SELECT {_MESSAGE} FROM (
+    return f"""SELECT {_SHARED["message"]} FROM (
 SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
 FROM ({text}) AS found) AS measured
 WHERE before_it < ? ORDER BY ready_at, seq"""
