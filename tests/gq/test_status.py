@@ -117,7 +117,7 @@ def test_a_message_is_consumed_while_its_batch_waits(client):
     seen = []
 
     def look(_):
-        # Twice the time after which the outcome of the first is settled behind the back of a slow second one.
+        # Twice the time after which the outcome of the first is reported behind the back of a slow second one.
         if seen:
             until(lambda: client.status(first) == "processed")
         seen.append((client.status(first), client.status(second)))

@@ -55,11 +55,11 @@ class ConsumerVerbs(Verbs):
         with self.unit() as unit:
             return unit.consumers.reap(self.now)
 
-    def settle(
+    def end_claims(
         self, *messages: Message, outcome: Outcome | None = Outcome.PROCESSED, queue: str = "q", delay_ms: int = 0
     ) -> set[Held]:
         with self.unit() as unit:
-            return unit.consumers.settle(queue, list(map(held, messages)), outcome, self.now, delay_ms)
+            return unit.consumers.end_claims(queue, list(map(held, messages)), outcome, self.now, delay_ms)
 
     def reserve(self, count: int) -> list[int]:
         with self.unit() as unit:
@@ -114,7 +114,7 @@ class TestShares:
         assert len({seq % 2 for seq in seqs}) == 1
         assert seqs[-1] - seqs[0] == 6
 
-    def test_whoever_finds_too_little_takes_from_the_rest(self, verbs):
+    def test_one_that_finds_too_little_takes_from_the_rest(self, verbs):
         verbs.create()
         bodies = sent(verbs, 10)
         a = verbs.register("a")
@@ -130,7 +130,7 @@ class TestShares:
         verbs.beat(b)
         verbs.now += 3_000
         bodies = sent(verbs, 6)
-        assert verbs.taken(b, 3) == bodies[:3]  # though nobody has cleared away the first one yet
+        assert verbs.taken(b, 3) == bodies[:3]  # though the first one is not cleared away yet
         assert verbs.attend(a) == set()
 
     def test_ranks_move_up(self, verbs):
@@ -171,18 +171,18 @@ class TestPolicies:
         assert verbs.taken(verbs.register("a")) == [b"new"]
         assert verbs.outcomes() == [Outcome.EXPIRED]
 
-    def test_settled_with_a_delay(self, verbs):
+    def test_a_claim_ended_with_a_delay(self, verbs):
         verbs.create()
         verbs.send(b"x", b"y")
         a = verbs.register("a")
         [x, _] = verbs.take(a)
-        assert verbs.settle(x, outcome=None, delay_ms=500) == {held(x)}
+        assert verbs.end_claims(x, outcome=None, delay_ms=500) == {held(x)}
         with verbs.unit() as unit:
             assert unit.consumers.trace(x.id, verbs.now).claimed is False
             assert unit.consumers.first_due("q") == verbs.now + 500
             count = unit.count("q", verbs.now, 10)
         assert (count.delayed, count.claimed) == (1, 1)
-        assert verbs.settle(x, outcome=None) == {held(x)}  # said again, it changes nothing
+        assert verbs.end_claims(x, outcome=None) == {held(x)}  # said again, it changes nothing
         verbs.now += 499
         assert verbs.take(a) == []
         verbs.now += 1
@@ -195,7 +195,7 @@ class TestPolicies:
         verbs.send(b"x")
         for number in range(among):
             a = verbs.register(f"a{number}")
-        verbs.settle(*verbs.take(a), outcome=None)
+        verbs.end_claims(*verbs.take(a), outcome=None)
         assert verbs.taken(a) == []
         assert verbs.seen("dead") == [b"x"]
 
@@ -267,7 +267,7 @@ class TestSigns:
         assert verbs.attend(a) is None
 
     def test_of_life_from_the_future_count_no_longer(self, verbs):
-        """The clock was set back by an hour: nobody stays alive for that long."""
+        """The clock was set back by an hour: no consumer stays alive for that long."""
         verbs.create()
         a, b = verbs.register("a"), verbs.register("b")
         verbs.now -= 3_600_000
@@ -336,8 +336,8 @@ class TestHolding:
         [again] = verbs.take(b)
         verbs.now += 3_000
         assert verbs.reap() == 1
-        assert verbs.settle(message) == set()
-        assert verbs.settle(again) == {held(again)}
+        assert verbs.end_claims(message) == set()
+        assert verbs.end_claims(again) == {held(again)}
         assert verbs.outcomes() == [Outcome.PROCESSED]
 
     def test_is_as_it_was_last_written(self, verbs):
@@ -351,17 +351,17 @@ class TestHolding:
         assert verbs.attend(a) == {held(second)}
 
     @pytest.mark.parametrize("outcome", [Outcome.PROCESSED, Outcome.FAILED, None])
-    def test_settling(self, verbs, outcome):
+    def test_ending_claims(self, verbs, outcome):
         verbs.create()
         a = verbs.register("a")
         sent(verbs, 3)
         first, second, _third = verbs.take(a)
-        assert verbs.settle(first, second, outcome=outcome) == {held(first), held(second)}
+        assert verbs.end_claims(first, second, outcome=outcome) == {held(first), held(second)}
         assert verbs.outcomes() == ([] if outcome is None else [outcome] * 2)
         assert verbs.count().ready == (2 if outcome is None else 0)
         assert verbs.stirred == ({"q"} if outcome is None else set())
-        assert verbs.settle(first, outcome=outcome) == ({held(first)} if outcome is None else set())
-        assert verbs.settle(second, queue="nowhere") == set()
+        assert verbs.end_claims(first, outcome=outcome) == ({held(first)} if outcome is None else set())
+        assert verbs.end_claims(second, queue="nowhere") == set()
 
 
 class TestFirstDue:
@@ -377,7 +377,7 @@ class TestFirstDue:
         verbs.send(b"x")
         assert first_due() == 0
         verbs.take(a)
-        assert first_due() is None  # only its consumer's death ends this claim
+        assert first_due() is None  # this claim ends only when its consumer dies
         verbs.send(Draft(b"y", delay_ms=70))
         assert first_due() == verbs.now + 70
 
@@ -438,7 +438,7 @@ class TestShipments:
         verbs.now += 5
         verbs.release(*messages)
         verbs.ship()
-        assert verbs.settle(*messages) == set()
+        assert verbs.end_claims(*messages) == set()
         verbs.now += 10_000
         assert verbs.reap() == 1
         assert verbs.shipped() == [b"x"]

@@ -411,20 +411,22 @@ class SideBySide(RuleBasedStateMachine):
         count=st.integers(0, 3),
         forgets=st.booleans(),
     )
-    def settle(self, name: str, queue: str, outcome: Outcome | None, delay_ms: int, count: int, forgets: bool) -> None:
+    def end_claims(
+        self, name: str, queue: str, outcome: Outcome | None, delay_ms: int, count: int, forgets: bool
+    ) -> None:
         """Some of what a consumer holds, perhaps from another queue; it may forget to write down that it is done."""
         consumer = self.registered.get(name)
         where = consumer.queue if consumer is not None and count % 2 else queue
 
-        def settle(unit: Unit, _side: Side) -> list[Held]:
+        def end_claims(unit: Unit, _side: Side) -> list[Held]:
             held = unit.consumers.attend(name) or set()
             some = sorted(held)[:count]
-            settled = unit.consumers.settle(where, some, outcome, self.now, delay_ms)
+            ended = unit.consumers.end_claims(where, some, outcome, self.now, delay_ms)
             if not forgets:
-                unit.consumers.hold(name, held - settled, self.now)
-            return sorted(settled)
+                unit.consumers.hold(name, held - ended, self.now)
+            return sorted(ended)
 
-        self.both(settle)
+        self.both(end_claims)
 
     @rule(name=registered)
     def leave(self, name: str) -> None:

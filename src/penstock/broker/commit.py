@@ -121,7 +121,7 @@ class Commit:
         if self.polls.waiters.count:
             self.polls.join(operations)
         if self._lanes is None:
-            self._settle(operations, self._units.serve(operations))
+            self._conclude(operations, self._units.serve(operations))
         else:
             self._lanes.run(self._units.serve, operations, self._come_back)
             self._go_on()
@@ -131,7 +131,7 @@ class Commit:
         awaited = [operation for operation in operations if not operation.given_up]
         if len(awaited) < len(operations):
             self._release_late(operations)
-        self._settle(awaited, stirred)
+        self._conclude(awaited, stirred)
 
     def _release_late(self, operations: list[Operation]) -> None:
         """What was claimed for callers who have been told that the store does not answer."""
@@ -144,7 +144,7 @@ class Commit:
         if receipts:
             self.work(ReleaseLate(receipts), patient=True)
 
-    def _settle(self, operations: list[Operation], stirred: set[str]) -> None:
+    def _conclude(self, operations: list[Operation], stirred: set[str]) -> None:
         """After a unit: tell results, park claims that wait, and keep the rest for the next unit."""
         polls = self.polls
         again: list[Operation] = []

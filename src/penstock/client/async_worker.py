@@ -1,6 +1,6 @@
 """A worker in tasks of an event loop: what `worker` is in threads, and promises the same.
 
-The task that called it claims; `concurrency` tasks run the handler and settle what it has handled, and one more renews.
+The task that called it claims; `concurrency` tasks run the handler and report what it did, and one more renews.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AsyncWorker:
         self._over = asyncio.Event()
         self._handlers: list[asyncio.Task[None]] = []
         # Those that are past the handler.
-        self._settling: set[asyncio.Task[Any]] = set()
+        self._reporting: set[asyncio.Task[Any]] = set()
 
     async def run(self, *, signals: bool) -> Worked:
         plan = self._plan
@@ -126,17 +126,17 @@ class AsyncWorker:
         self._todo.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._plan.grace_s):
-                await self._settle(unbegun, RETURNED)
+                await self._report(unbegun, RETURNED)
                 while self._book.held:
                     self._news.clear()
                     await self._news.wait()
 
     async def _end_handlers(self) -> None:
         """Cancels the handlers and gives back at once what they were at. An ack on its way has a moment to arrive."""
-        await _cancelled([task for task in self._handlers if task not in self._settling])
-        await self._settle([self._book.held[receipt] for receipt in self._book.renewable()], RETURNED)
-        if self._settling:
-            await asyncio.wait(self._settling, timeout=_LAST_MOMENT_S)
+        await _cancelled([task for task in self._handlers if task not in self._reporting])
+        await self._report([self._book.held[receipt] for receipt in self._book.renewable()], RETURNED)
+        if self._reporting:
+            await asyncio.wait(self._reporting, timeout=_LAST_MOMENT_S)
         await _cancelled(self._handlers)
 
     def _is_stopping(self) -> bool:
@@ -164,9 +164,9 @@ class AsyncWorker:
             else:
                 verdict = verdict_on(message, await self._error_of(message), self._plan)
             if task := asyncio.current_task():
-                self._settling.add(task)
-                await self._settle([message], verdict)
-                self._settling.discard(task)
+                self._reporting.add(task)
+                await self._report([message], verdict)
+                self._reporting.discard(task)
 
     async def _error_of(self, message: ClaimedMessage) -> BaseException | None:
         try:
@@ -185,28 +185,28 @@ class AsyncWorker:
             return error
         return None
 
-    async def _settle(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
+    async def _report(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
         """Tries until the server has answered, or there is no time left to try."""
         pauses = Pauses(self._patience)
-        self._book.begin_settling(messages)
+        self._book.begin_report(messages)
         if not verdict.acks:
             async with self._renewing:
                 pass
         while messages:
             try:
-                done = await self._ask_to_settle(messages, verdict)
+                done = await self._ask(messages, verdict)
                 self._server.answered()
-                for message, settled in zip(messages, done, strict=True):
-                    self._book.settled(message, verdict, settled)
+                for message, was_held in zip(messages, done, strict=True):
+                    self._book.reported(message, verdict, was_held)
                 break
             except ClientError as error:
                 if await self._gives_up(error, pauses):
                     for message in messages:
-                        self._book.unsettled(message, verdict)
+                        self._book.unreported(message, verdict)
                     break
         self._news.set()
 
-    async def _ask_to_settle(self, messages: list[ClaimedMessage], verdict: Verdict) -> list[bool]:
+    async def _ask(self, messages: list[ClaimedMessage], verdict: Verdict) -> list[bool]:
         if verdict.acks:
             return await self._client.ack(self._plan.queue, messages)
         return await self._client.release(self._plan.queue, messages, verdict.delay_ms)

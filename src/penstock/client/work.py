@@ -42,9 +42,9 @@ class Worked:
     returned: int = 0
     """Given back at once because the worker stopped: no handler had begun or, in asyncio, it was cancelled."""
     lost: int = 0
-    """The claim had ended before it was settled, so they were delivered again although they may be done."""
+    """The claim had ended before the server was told, so they were delivered again although they may be done."""
     unfinished: int = 0
-    """Not settled when the worker's time to stop was over: they come again when their claims run out."""
+    """Neither acked nor released when the worker's time to stop was over: they come again when their claims run out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,29 +126,29 @@ class Book:
     queue: str
     worked: Worked = field(default_factory=Worked)
     held: dict[str, ClaimedMessage] = field(default_factory=dict)
-    _settling: set[str] = field(default_factory=set)
+    _reporting: set[str] = field(default_factory=set)
     _lost: set[str] = field(default_factory=set)
 
     def take(self, messages: Iterable[ClaimedMessage]) -> None:
         self.held.update((message.receipt, message) for message in messages)
 
     def renewable(self) -> list[str]:
-        return [receipt for receipt in self.held if receipt not in self._settling and receipt not in self._lost]
+        return [receipt for receipt in self.held if receipt not in self._reporting and receipt not in self._lost]
 
     def renewed(self, receipts: list[str], done: list[bool]) -> None:
         for receipt, held in zip(receipts, done, strict=True):
-            # One that is being settled just now is told about by the answer to that.
-            if not held and receipt in self.held and receipt not in self._settling:
+            # For one that is being reported just now, the answer to that tells.
+            if not held and receipt in self.held and receipt not in self._reporting:
                 self._lost.add(receipt)
                 log.warning("lost the claim on message %s of %s: it is delivered again", self._id(receipt), self.queue)
 
     def is_lost(self, message: ClaimedMessage) -> bool:
         return message.receipt in self._lost
 
-    def begin_settling(self, messages: Iterable[ClaimedMessage]) -> None:
-        self._settling.update(message.receipt for message in messages)
+    def begin_report(self, messages: Iterable[ClaimedMessage]) -> None:
+        self._reporting.update(message.receipt for message in messages)
 
-    def settled(self, message: ClaimedMessage, verdict: Verdict, done: bool) -> None:
+    def reported(self, message: ClaimedMessage, verdict: Verdict, done: bool) -> None:
         outcome = verdict.outcome if done else "lost"
         self._leave(message, outcome)
         if not done:
@@ -159,7 +159,7 @@ class Book:
         else:
             _tell(message, verdict)
 
-    def unsettled(self, message: ClaimedMessage, verdict: Verdict) -> None:
+    def unreported(self, message: ClaimedMessage, verdict: Verdict) -> None:
         self._leave(message, "unfinished")
         log.warning(
             "message %s of %s could not be %s: it is delivered again when its claim runs out",
@@ -175,7 +175,7 @@ class Book:
 
     def _leave(self, message: ClaimedMessage, outcome: str) -> None:
         self.held.pop(message.receipt, None)
-        self._settling.discard(message.receipt)
+        self._reporting.discard(message.receipt)
         self._lost.discard(message.receipt)
         setattr(self.worked, outcome, getattr(self.worked, outcome) + 1)
 

@@ -1,6 +1,6 @@
-"""A worker in threads: claims messages, hands them to a handler, renews them meanwhile, and settles each by itself.
+"""A worker in threads: claims messages, hands them to a handler, renews them, and acks or releases each by itself.
 
-The calling thread claims. `concurrency` threads run the handler and settle what it has handled, and one more renews.
+The calling thread claims. `concurrency` threads run the handler and report what it did, and one more renews.
 Nothing is acked that the handler has not finished, and nothing is lost that it has not: whatever ends the worker, even
 a kill, the rest comes back when its claim runs out.
 """
@@ -133,7 +133,7 @@ class Worker:
                 unbegun.append(message)
         if unbegun:
             # Not here: a server that is away must not take longer than the rest may take.
-            self._thread(lambda: self._settle(unbegun, RETURNED)).start()
+            self._thread(lambda: self._report(unbegun, RETURNED)).start()
         while self._book.held and (left := end - time.monotonic()) > 0:
             with suppress(queue.Empty):
                 self._news.get(timeout=left)
@@ -142,7 +142,7 @@ class Worker:
         return self._stop_asked or self._failure is not None or (self._stop is not None and self._stop.is_set())
 
     def _wait(self, seconds: float, *, only_stop: bool = False) -> None:
-        """Until the time is over, the worker is to stop or, unless `only_stop`, a message is settled."""
+        """Until the time is over, the worker is to stop or, unless `only_stop`, a message is reported."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not self._is_stopping():
             try:
@@ -166,7 +166,7 @@ class Worker:
                 verdict = RETURNED
             else:
                 verdict = verdict_on(message, self._error_of(message), self._plan)
-            self._settle([message], verdict)
+            self._report([message], verdict)
 
     def _error_of(self, message: ClaimedMessage) -> BaseException | None:
         try:
@@ -181,31 +181,31 @@ class Worker:
             return error
         return None
 
-    def _settle(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
+    def _report(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
         """Tries until the server has answered, or there is no time left to try."""
         pauses = Pauses(self._patience)
         with self._lock:
-            self._book.begin_settling(messages)
+            self._book.begin_report(messages)
         if not verdict.acks:
             with self._renewing:
                 pass
         while messages:
             try:
-                done = self._ask_to_settle(messages, verdict)
+                done = self._ask(messages, verdict)
                 self._server.answered()
                 with self._lock:
-                    for message, settled in zip(messages, done, strict=True):
-                        self._book.settled(message, verdict, settled)
+                    for message, was_held in zip(messages, done, strict=True):
+                        self._book.reported(message, verdict, was_held)
                 break
             except ClientError as error:
                 if self._gives_up(error, pauses):
                     with self._lock:
                         for message in messages:
-                            self._book.unsettled(message, verdict)
+                            self._book.unreported(message, verdict)
                     break
         self._news.put(None)
 
-    def _ask_to_settle(self, messages: list[ClaimedMessage], verdict: Verdict) -> list[bool]:
+    def _ask(self, messages: list[ClaimedMessage], verdict: Verdict) -> list[bool]:
         if verdict.acks:
             return self._client.ack(self._plan.queue, messages)
         return self._client.release(self._plan.queue, messages, verdict.delay_ms)

@@ -14,7 +14,7 @@ received through any of its APIs, and the other way round.
     client.py     opens a store, makes the others, tells the status of a message
     producer.py   gathers messages and stores them in batches
     consumer.py   the loop around a callback
-    membership.py what a consumer says to the store: settle, claim, heartbeat, leave
+    membership.py what a consumer says to the store: outcomes, claim, heartbeat, leave
     heartbeat.py  the thread that does so while a callback runs
     access.py     the store, for many threads, and who waits for new messages
     signals.py    SIGTERM and SIGINT

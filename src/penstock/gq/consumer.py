@@ -1,4 +1,4 @@
-"""The loop around a callback: claim a batch, hand out one payload after the other, settle, claim the next."""
+"""The loop around a callback: claim a batch, hand out one payload after the other, report the outcomes, claim again."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Consumer:
                     self._pass_over(message)
                     continue
                 self._call(callback, message)
-                if self._membership.is_settling_due:
+                if self._membership.is_report_due:
                     self._try(self._membership.exchange)
                 self._tell_lost()
         finally:

@@ -1,4 +1,4 @@
-"""The thread that gives signs of life while a callback runs, and settles what a slow one keeps waiting."""
+"""The thread that gives signs of life while a callback runs, and reports the outcomes that a slow one keeps waiting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Heartbeat:
     def __init__(self, membership: Membership, every_s: float, timings: GqTimings) -> None:
         self._membership = membership
         self._every_s = every_s
-        self._settle_s = timings.settle_s
+        self._report_s = timings.report_s
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._backoff = Backoff("a heartbeat", timings)
@@ -42,7 +42,7 @@ class Heartbeat:
         while not self._stopping.is_set():
             self._rest(beat_at)
             beat = time.monotonic() >= beat_at
-            if self._stopping.is_set() or not (beat or self._membership.is_settling_due):
+            if self._stopping.is_set() or not (beat or self._membership.is_report_due):
                 continue
             try:
                 self._membership.exchange(beat=beat)
@@ -60,6 +60,6 @@ class Heartbeat:
     def _rest(self, beat_at: float) -> None:
         seconds = max(0.0, beat_at - time.monotonic())
         if self._membership.is_holding:
-            self._stopping.wait(min(seconds, self._settle_s))
+            self._stopping.wait(min(seconds, self._report_s))
         elif self._wake.wait(seconds):
             self._wake.clear()

@@ -64,8 +64,8 @@ class Membership:
         return time.monotonic() - self._confirmed_at < self._dead_after_s / 2
 
     @property
-    def is_settling_due(self) -> bool:
-        return bool(self._decisions) and time.monotonic() - self._decided_at >= self._timings.settle_s
+    def is_report_due(self) -> bool:
+        return bool(self._decisions) and time.monotonic() - self._decided_at >= self._timings.report_s
 
     def decide(self, message: Message, outcome: Outcome | None, begun: bool = True, delay_ms: int = 0) -> None:
         if not self._decisions:
@@ -73,20 +73,20 @@ class Membership:
         self._decisions.append(Decision(message, outcome, begun, delay_ms))
 
     def exchange(self, limit: int = 0, beat: bool = False) -> list[Message]:
-        """Settle what was decided and claim up to `limit` more. A `beat` also looks for consumers that have died."""
+        """Report what was decided and claim up to `limit` more. A `beat` also looks for consumers that have died."""
         with self._lock:
             if self._left:
                 return []
             began = time.monotonic()
             decisions = [*self._decisions]
-            settled = {_held(decision.message) for decision in decisions}
+            decided = {_held(decision.message) for decision in decisions}
             with self._access.unit() as (unit, now):
                 consumers = consumers_of(unit)
                 recorded = consumers.attend(self._consumer.id)
                 died = self._registered and recorded is None
-                lost = self._settle(consumers, decisions, recorded, now)
-                consumers.settle(self._consumer.queue, (recorded or set()) - self._held, None, now)
-                held = set() if recorded is None else self._held - settled
+                lost = self._report(consumers, decisions, recorded, now)
+                consumers.end_claims(self._consumer.queue, (recorded or set()) - self._held, None, now)
+                held = set() if recorded is None else self._held - decided
                 registered = recorded is not None or self._register(unit, consumers, limit > 0, died, now)
                 claimed = consumers.claim(self._consumer, limit, now).messages if limit else []
                 held.update(map(_held, claimed))
@@ -102,7 +102,7 @@ class Membership:
             return claimed
 
     def leave(self) -> None:
-        """Settle what was decided and be gone. Whatever else is held goes back."""
+        """Report what was decided and be gone. Whatever else is held goes back."""
         # In a unit before the last: as long as our row is there, it tells what has arrived.
         self.exchange()
         with self._lock:
@@ -110,7 +110,7 @@ class Membership:
             with self._access.unit() as (unit, now):
                 consumers = consumers_of(unit)
                 held = consumers.attend(self._consumer.id)
-                consumers.settle(self._consumer.queue, held or set(), None, now)
+                consumers.end_claims(self._consumer.queue, held or set(), None, now)
                 consumers.leave(self._consumer.id)
             self._held, self._left = set(), True
 
@@ -125,7 +125,7 @@ class Membership:
         consumers.register(self._consumer, now)
         return True
 
-    def _settle(
+    def _report(
         self, consumers: Consumers, decisions: list[Decision], recorded: set[Held] | None, now: int
     ) -> list[str]:
         """The ids of those whose claims are lost."""
@@ -134,8 +134,8 @@ class Membership:
         for decision in decisions:
             alike.setdefault((decision.outcome, decision.delay_ms), {})[_held(decision.message)] = decision
         for (outcome, delay_ms), wanted in alike.items():
-            settled = consumers.settle(self._consumer.queue, wanted.keys(), outcome, now, delay_ms)
-            for held in wanted.keys() - settled:
+            ended = consumers.end_claims(self._consumer.queue, wanted.keys(), outcome, now, delay_ms)
+            for held in wanted.keys() - ended:
                 decision = wanted[held]
                 # Our own row no longer names it: an earlier unit has said it, though we never learned of its end.
                 arrived = recorded is not None and held not in recorded and held not in self._orphans
@@ -163,10 +163,10 @@ class Membership:
         """The unit is on stable media."""
         del self._decisions[: len(decisions)]
         self._decided_at = time.monotonic()
-        settled = {_held(decision.message) for decision in decisions}
-        self._orphans -= settled
+        decided = {_held(decision.message) for decision in decisions}
+        self._orphans -= decided
         if died:
-            self._orphans |= self._held - settled
+            self._orphans |= self._held - decided
         self._held = held
         self._confirmed_at = began
         self.lost += lost

@@ -14,7 +14,7 @@ class GqTimings:
     # Notices can be lost: the queue itself is looked at this often.
     look_anyway_s: float = 1.0
     # A slow callback must not keep the outcomes before it waiting for longer.
-    settle_s: float = 0.1
+    report_s: float = 0.1
     # How long a consumer that stops tries to tell a database that is away.
     leave_s: float = 10.0
     # How long a client that closes waits for callbacks to return.

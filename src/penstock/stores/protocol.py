@@ -431,7 +431,7 @@ class Consumers(Protocol):
     def register(self, consumer: Registration, now: int) -> None:
         """The consumer is alive, holds nothing, and is the youngest of its queue. Raises QueueNotFound.
 
-        What it held under an earlier registration is forgotten, not settled.
+        What it held under an earlier registration is forgotten, not given back.
         """
 
     def attend(self, consumer_id: str) -> set[Held] | None:
@@ -442,7 +442,7 @@ class Consumers(Protocol):
         """A sign of life, and all that the consumer holds from now on. Nothing happens where it is not registered."""
 
     def leave(self, consumer_id: str) -> None:
-        """The consumer is gone, and has settled what it held."""
+        """The consumer is gone, and has ended the claims it held."""
 
     def reap(self, now: int) -> int:
         """Clear away consumers that have given no sign of life, at most `reap_consumers` of them, and say how many.
@@ -460,7 +460,7 @@ class Consumers(Protocol):
         claim, and does not fail the message.
         """
 
-    def settle(
+    def end_claims(
         self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
         """Finish messages with an outcome; where that is None, make them ready, now or after `delay_ms`. Returns those

@@ -63,7 +63,7 @@ class MemoryConsumers:
         reaped = dead[: self._session.limits.reap_consumers]
         for row in reaped:
             is_failed = row.consumer.delivery is Delivery.AT_MOST_ONCE
-            self._settle(row.queue, row.held, Outcome.FAILED if is_failed else None, now)
+            self._end_claims(row.queue, row.held, Outcome.FAILED if is_failed else None, now)
             self.leave(row.consumer.id)
         return len(reaped)
 
@@ -87,26 +87,26 @@ class MemoryConsumers:
         terms = ClaimTerms(limits.NEVER, self._session.limits.claim_bytes, True, heeds, share)
         return claim(self._session, queue, limit, now, terms)
 
-    def settle(
+    def end_claims(
         self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
         found = self._session.find_queue(queue)
-        return set() if found is None else self._settle(found.number, held, outcome, now, delay_ms)
+        return set() if found is None else self._end_claims(found.number, held, outcome, now, delay_ms)
 
-    def _settle(
+    def _end_claims(
         self, queue: int, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
-        settled: set[Held] = set()
+        ended: set[Held] = set()
         for seq, number in sorted(held):
             row = self._tables.messages.get(seq)
             if row is None or (row.queue, row.claim) != (queue, number):
                 continue
-            settled.add((seq, number))
+            ended.add((seq, number))
             if outcome is not None:
                 self._tables.depart(row, outcome, now)
             elif not row.put_off and self._is_living(queue):
                 self._session.make_ready(row, now + delay_ms if delay_ms > 0 else 0)
-        return settled
+        return ended
 
     def first_due(self, queue: str) -> int | None:
         found = self._session.find_queue(queue)

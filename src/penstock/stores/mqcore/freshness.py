@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 
-SETTLE_S = 2.0
+QUIET_S = 2.0
 
 
 class Freshness:
     def __init__(self) -> None:
         self._mtime: int | None = None
         self._since = 0.0
-        self._settled = False
+        self._quiet = False
 
     def look(self, folder: int, monotonic: float) -> int:
         """Ask for the folder's mtime, and return it."""
@@ -23,14 +23,14 @@ class Freshness:
         if mtime != self._mtime:
             self._mtime = mtime
             self._since = monotonic
-            self._settled = False
+            self._quiet = False
         return mtime
 
     @property
     def is_stale(self) -> bool:
         """Whether a listing could show something new, as the last look has found it."""
-        return not self._settled
+        return not self._quiet
 
     def listed(self, began: float) -> None:
         """A listing that `began` then is complete; the mtime was asked for before it."""
-        self._settled = began - self._since >= SETTLE_S
+        self._quiet = began - self._since >= QUIET_S

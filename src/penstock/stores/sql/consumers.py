@@ -99,13 +99,13 @@ class Consumers:
         rows = self._session.engine.rows(self._sql.living, (queue, now, now))
         return [consumer_id for (consumer_id,) in rows]
 
-    def settle(
+    def end_claims(
         self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
         found = self._session.find_queue(queue)
-        return self._settle(found.number, held, outcome, now, delay_ms) if found and held else set()
+        return self._end_claims(found.number, held, outcome, now, delay_ms) if found and held else set()
 
-    def _settle(
+    def _end_claims(
         self, queue: int, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
         session, engine = self._session, self._session.engine
@@ -114,12 +114,12 @@ class Consumers:
             finished = session.finish_claimed(queue, latest, outcome, now)
             return {(seq, claim) for seq, claim in latest.items() if seq in finished}
         rows = engine.rows(self._sql.held, (engine.listed(seq for seq, _ in held),))
-        settled = set(held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
+        ended = set(held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
         if outcome is not None:
-            session.finish(queue, sorted(seq for seq, _ in settled), outcome, now)
-            return settled
+            session.finish(queue, sorted(seq for seq, _ in ended), outcome, now)
+            return ended
         # The others were released with a delay.
-        still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in settled]
+        still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in ended]
         if still_claimed:
             if delay_ms > 0:
                 session.put_off(still_claimed, now + delay_ms)
@@ -128,7 +128,7 @@ class Consumers:
             name = session.queue_name(queue)
             if name is not None:
                 session.stirred.add(name)
-        return settled
+        return ended
 
     def reap(self, now: int) -> int:
         engine = self._session.engine
@@ -137,7 +137,7 @@ class Consumers:
         for (consumer_id,) in sorted(dead):
             for queue, delivery, holding in engine.rows(self._sql.dead_locked, (consumer_id, now, now)):
                 outcome = Outcome.FAILED if delivery == Delivery.AT_MOST_ONCE else None
-                self._settle(queue, _decode(holding), outcome, now)
+                self._end_claims(queue, _decode(holding), outcome, now)
                 self.leave(consumer_id)
                 reaped += 1
         return reaped
