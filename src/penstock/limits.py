@@ -23,8 +23,8 @@ ACK_LIMIT = 10_000
 LIST_LIMIT = 10_000
 WAIT_MS = 60_000
 DURATION_MS = INT32_MAX * 1_000
-# The last second of the year 9999: the end of a claim that only its consumer's death ends, and the latest deadline. A
-# double holds it exactly, and so does every calendar.
+# The last second of the year 9999: the end of a claim that lasts as long as its consumer lives, and the latest
+# deadline. A double holds it exactly, and so does every calendar.
 NEVER = 253_402_300_799_000
 
 # The end of the claim on a message in a shipment, later than any other: only the shipment itself may end it.

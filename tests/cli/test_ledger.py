@@ -54,6 +54,11 @@ def test_filters(finished):
         assert nothing.stderr == "penstock: the ledger has no such rows\n"
 
 
+def test_an_empty_ledger(run):
+    nothing = run("ledger")
+    assert (nothing.exit_code, nothing.stdout, nothing.stderr) == (1, "", "penstock: the ledger is empty\n")
+
+
 @pytest.mark.parametrize("words", [("--since", "soon"), ("--limit", "0"), ("--after", "-1")])
 def test_wrong_usage(run, words):
     assert run("ledger", *words).exit_code == 2

@@ -57,7 +57,8 @@ def ledger(
         else:
             table.print([_cells(row) for row in rows])
     if not count:
-        note("the ledger has no such rows")
+        is_filtered = after or any(given is not None for given in (queue, message_id, since, before))
+        note("the ledger has no such rows" if is_filtered else "the ledger is empty")
         return NOT_ALL_DONE
     return None
 

@@ -47,14 +47,14 @@ class JsonCondition(click.ParamType[Any]):
 
 
 _OPTIONS = (
-    click.option("--older-than", "older_than_ms", type=Duration(), help="Only those sent at least so long ago."),
-    click.option("--newer-than", "newer_than_ms", type=Duration(), help="Only those sent less long ago."),
-    click.option("--min-receives", type=_RECEIVES, metavar="N", help="Only those received so often or more."),
-    click.option("--max-receives", type=_RECEIVES, metavar="N", help="Only those received so often or less."),
+    click.option("--older-than", "older_than_ms", type=Duration(), help="Only those sent at least this long ago."),
+    click.option("--newer-than", "newer_than_ms", type=Duration(), help="Only those sent more recently than this."),
+    click.option("--min-receives", type=_RECEIVES, metavar="N", help="Only those received at least N times."),
+    click.option("--max-receives", type=_RECEIVES, metavar="N", help="Only those received at most N times."),
     click.option("--content-type", metavar="TYPE", help="Only those of this media type."),
     click.option("--text", metavar="TEXT", help="Only those with this text in their body."),
     click.option("--where", "json", type=JsonCondition(), help="Only those with this value in their JSON body."),
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="So many at most."),
+    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages."),
     click.option(
         "--per-second", type=click.IntRange(1, limits.MOVES_PER_SECOND), metavar="N", help="No faster than this."
     ),

@@ -65,7 +65,7 @@ def claim(
 @_named
 @talks_to_server
 def show(client: Client, queue: str, consumer: str, number: int, as_json: bool) -> None:
-    """Show how it is with a shipment, or how it ended."""
+    """Show the state of a shipment, or how it ended."""
     found = client.shipment(_ref(queue, consumer, number))
     if as_json:
         print_json(asdict(found))

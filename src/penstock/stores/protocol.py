@@ -244,7 +244,7 @@ class Messages(Protocol):
         """
 
     def release_all(self, queue: str, now: int, limit: int) -> int:
-        """End up to `limit` claims of a queue, those first that would end first, and say how many.
+        """End up to `limit` claims of a queue, beginning with those that would run out first, and say how many.
 
         Delayed messages stay delayed; claims that have run out have ended already. Raises QueueNotFound.
         """

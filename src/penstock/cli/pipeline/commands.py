@@ -67,7 +67,7 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
     show_default=True,
     help="Messages per shipment.",
 )
-@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
+@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option(
     "--format",
     type=click.Choice(["binary", "text", "json"]),
@@ -108,7 +108,7 @@ def drain(as_json: bool, format: str, schema: str | None, hold_ms: int, **option
 @click.option(
     "--limit", type=click.IntRange(1, limits.EXPORT_ROWS), default=1_000_000, show_default=True, help="Rows per export."
 )
-@click.option("--max-rows", type=click.IntRange(min=1), metavar="N", help="Stop after so many.")
+@click.option("--max-rows", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @dry_run_option
 @server_options
 @spark_options

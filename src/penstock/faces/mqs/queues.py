@@ -36,7 +36,7 @@ _BODY = BodyRule(64 * 1024)
 
 
 _Seconds = Annotated[int, Meta(ge=0, le=limits.INT32_MAX)]
-_REDRIVE = Meta(description="after so many receives, where a message goes")
+_REDRIVE = Meta(description="how many receives a message may have, and where it goes then")
 _Retention = Annotated[
     int, Meta(ge=1, le=limits.INT32_MAX, description="seconds after its send in which a message is handed out")
 ]
@@ -90,7 +90,7 @@ _LIMIT = NumberParam(
     "limit",
     0,
     LARGEST,
-    f"So many at most, and never over {limits.LIST_LIMIT:,}.",
+    f"At most this many, and never over {limits.LIST_LIMIT:,}.",
     default=limits.LIST_LIMIT,
 )
 _NAME = Param("name", text(minLength=1), f"The name of the queue: {NAME_RULE}.", where="path", example="orders")

@@ -49,7 +49,7 @@ _OUTCOME_WORDS = {outcome: outcome.name.lower().replace("_", "-") for outcome in
 
 
 class ClaimExport(Struct, forbid_unknown_fields=True):
-    limit: Annotated[int, Meta(ge=1, le=limits.EXPORT_ROWS, description="so many rows at most")] = 1_000_000
+    limit: Annotated[int, Meta(ge=1, le=limits.EXPORT_ROWS, description="at most this many rows")] = 1_000_000
 
 
 class SettleExport(Struct, forbid_unknown_fields=True):
@@ -130,8 +130,8 @@ _UNKNOWN = answer(
     {"error": "'lake' never had number 7, or it is no longer remembered"},
 )
 _AFTER_ROW = NumberParam("after", 0, LARGEST, "Only rows with a higher number.", default=0)
-_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "So many at most.", default=1_000)
-_EXPORT_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "So many at most.", default=limits.BULK_LIMIT)
+_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "At most this many.", default=1_000)
+_EXPORT_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "At most this many.", default=limits.BULK_LIMIT)
 _QUEUE = Param("queue", text(), "Only rows of queues that had this name.")
 _ID = Param("id", text(), "Only rows of this message.")
 _SINCE = NumberParam("since", 0, LARGEST, "Only what finished at this instant or later.")

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class ClaimRequest(Struct, forbid_unknown_fields=True):
-    limit: Annotated[int, Meta(ge=1, le=limits.BULK_LIMIT, description="so many messages at most")] = 1
+    limit: Annotated[int, Meta(ge=1, le=limits.BULK_LIMIT, description="at most this many messages")] = 1
     hold_ms: Annotated[
         Duration | None, Meta(description="how long to hold them; by default the queue's `visibility_ms`")
     ] = None
@@ -125,7 +125,7 @@ MESSAGE_EXAMPLE = {
     "came_from": None,
     "body": "one",
 }
-_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "So many at most.", default=10)
+_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "At most this many.", default=10)
 _AFTER = Param("after", text(pattern="^[0-9]{1,18}-[0-9]{1,18}$"), "The cursor of the page before.")
 
 _PEEK = Op(

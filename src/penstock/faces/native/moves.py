@@ -42,8 +42,8 @@ class FilterJson(Struct, forbid_unknown_fields=True):
 
 
 class MoveFilter(Struct, forbid_unknown_fields=True):
-    older_than_ms: Annotated[Duration | None, Meta(description="sent at least so long ago")] = None
-    newer_than_ms: Annotated[Duration | None, Meta(description="sent less long ago")] = None
+    older_than_ms: Annotated[Duration | None, Meta(description="sent at least this long ago")] = None
+    newer_than_ms: Annotated[Duration | None, Meta(description="sent more recently than this")] = None
     min_receives: _Receives | None = None
     max_receives: _Receives | None = None
     content_type: Annotated[
@@ -64,7 +64,7 @@ class MoveRequest(Struct, forbid_unknown_fields=True):
     ] = None
     filter: Annotated[MoveFilter | None, Meta(description="only messages for which all of it holds")] = None
     limit: Annotated[
-        Annotated[int, Meta(ge=1, le=limits.DURATION_MS)] | None, Meta(description="so many messages at most")
+        Annotated[int, Meta(ge=1, le=limits.DURATION_MS)] | None, Meta(description="at most this many messages")
     ] = None
     per_second: Annotated[
         Annotated[int, Meta(ge=1, le=limits.MOVES_PER_SECOND)] | None, Meta(description="no faster than this")
@@ -122,7 +122,7 @@ _EXAMPLE = {
     "error": None,
 }
 _MOVE = Param("move", text(minLength=1), "The id of the move.", where="path", example=_ID)
-_LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "So many at most.", default=100)
+_LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "At most this many.", default=100)
 _NO_MOVE = answer("There is no such move.", Error, {"error": f"there is no move '{_ID}'"})
 
 _START = Op(

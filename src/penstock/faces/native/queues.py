@@ -56,7 +56,7 @@ _VISIBILITY = Meta(description="how long a claim holds a message that does not s
 _RETENTION = Meta(description="how long after its send a message is handed out")
 _DELAY = Meta(description="how long a new message waits before it is ready")
 _DEDUP = Meta(description="what becomes of equal messages: `send` stores one, `claim` hands out one")
-_REDRIVE = Meta(description="after so many receives, where a message goes")
+_REDRIVE = Meta(description="how many receives a message may have, and where it goes then")
 _LEDGER = Meta(description="what is remembered of a finished message")
 _BACKOFF = Meta(description="how long a message waits after a claim that has run out or was released")
 
@@ -123,7 +123,7 @@ _TAG = Tag(
     "whatever its `Content-Type` says, no body is `{}`, and unknown keys are refused.",
 )
 _OFFSET = NumberParam("offset", 0, LARGEST, "How many to skip.", default=0)
-_LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "So many at most.", default=100)
+_LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "At most this many.", default=100)
 _COUNT = Param("count", {"type": "boolean"}, "`false` leaves the counts out.", default=True)
 _NEW_QUEUE = Param(
     QUEUE.name,

@@ -34,7 +34,7 @@ CONSUMER: Final = Param("consumer", name_text(), f"Who it is for: {NAME_RULE}.",
 NUMBER: Final = NumberParam("number", 1, 2**53, "Its number, from 1.", where="path", example=1)
 OF_CONSUMER: Final = Param("consumer", name_text(), "Only those of one consumer.")
 AFTER_NUMBER: Final = NumberParam("after", 0, 2**53, "Only those with a higher number.", default=0)
-LIST_LIMIT: Final = NumberParam("limit", 1, limits.LIST_LIMIT, "So many at most.", default=1_000)
+LIST_LIMIT: Final = NumberParam("limit", 1, limits.LIST_LIMIT, "At most this many.", default=1_000)
 
 
 def route(

@@ -45,7 +45,7 @@ _Hold = Annotated[
 
 
 class ClaimShipment(Struct, forbid_unknown_fields=True):
-    limit: Annotated[int, Meta(ge=1, le=limits.SHIPMENT_ROWS, description="so many messages at most")] = 100_000
+    limit: Annotated[int, Meta(ge=1, le=limits.SHIPMENT_ROWS, description="at most this many messages")] = 100_000
     hold_ms: _Hold = 3_600_000
 
 
@@ -82,7 +82,7 @@ _TAG = Tag(
 )
 _NAMED = (QUEUE, CONSUMER, NUMBER)
 _START = NumberParam("start", 0, limits.SHIPMENT_ROWS, "The position of the first one.", default=0)
-_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "So many at most.", default=limits.BULK_LIMIT)
+_LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "At most this many.", default=limits.BULK_LIMIT)
 _EXAMPLE = {
     "queue": "orders",
     "consumer": "lake",

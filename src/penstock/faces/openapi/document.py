@@ -20,8 +20,8 @@ from penstock.faces.refusals import OF_EDGE, OF_GUARD, OF_OPEN_GUARD
 _ABOUT = (
     "One durable message queue that speaks several APIs over one core: a message sent through one can be received "
     "through another. This document describes those that this server speaks.\n\n"
-    "Once the store has an API key, every request needs one, but for those that say otherwise. A path that is none "
-    "answers 404. A method that a path does not know answers 405, with those it knows in `Allow`."
+    "Once the store has an API key, every request needs one, except those that say otherwise. An unknown path "
+    "answers 404. A method that a path does not have answers 405, and `Allow` lists those it has."
 )
 _SECURITY_SCHEMES: Part = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, as `Authorization: Bearer psk_…`."},
