@@ -79,7 +79,7 @@ format: .venv-dev/.ready
 	.venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
-# Needs `uv`; only for whoever changes a dependency.
+# Needs `uv`; only to change a dependency.
 requirements:
 	$(COMPILE) --upgrade requirements/server.in -o requirements/server.txt
 	$(COMPILE) --upgrade requirements/spark.in -o requirements/spark.txt

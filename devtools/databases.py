@@ -364,7 +364,7 @@ def in_memory() -> str | None:
 
 
 def reserve_port() -> socket.socket:
-    """Bound but not listening: nobody else is given the port, not even while the server on it is down."""
+    """Bound but not listening: no other program is given the port, not even while the server on it is down."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))
@@ -372,7 +372,7 @@ def reserve_port() -> socket.socket:
 
 
 def unprivileged(user: str) -> dict[str, Any]:
-    """How to run a process as that user where we are root; as nobody where there is no such user."""
+    """How to run a process as that user where we are root; as `nobody` where there is no such user."""
     if os.geteuid() != 0:
         return {}
     try:

@@ -80,7 +80,7 @@ class ThreadServer:
         self._thread.join()
 
     def waiting_claims(self) -> list[str]:
-        """Asked on the server's own thread: whoever looks from another may meet a change halfway."""
+        """Asked on the server's own thread: a look from another may meet a change halfway."""
 
         async def ask() -> list[str]:
             return self.app.waiting_claims()

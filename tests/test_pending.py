@@ -23,7 +23,7 @@ class Told:
         pending.listen(self.values.append, self.errors.append)
 
 
-def test_a_listener_is_told_in_the_stack_of_whoever_resolves() -> None:
+def test_a_listener_is_told_in_the_stack_of_the_resolver() -> None:
     pending: Pending[int] = Pending()
     told = Told(pending)
     assert told.values == []
@@ -140,7 +140,7 @@ def test_what_nobody_can_call_off_is_not_called_off() -> None:
 
 
 @pytest.mark.parametrize("possible", [True, False])
-def test_cancel_asks_whoever_can_call_the_work_off(possible: bool) -> None:
+def test_cancel_asks_the_one_that_can_call_the_work_off(possible: bool) -> None:
     pending: Pending[int] = Pending()
     pending.on_cancel = lambda: possible
     assert pending.cancel() is possible

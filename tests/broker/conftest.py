@@ -109,7 +109,7 @@ class Bench:
         return self.broker.commit.work(Call(function, writes), patient)
 
     def forget(self) -> None:
-        """Begin the record of units anew."""
+        """Begin a new record of units."""
         self.store.units.clear()
 
     def send(self, *sent: bytes, to: str = "q", delay_ms: int | None = None) -> Pending[Any]:

@@ -20,7 +20,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 class JumpingLoop(asyncio.SelectorEventLoop):
     """Its clock jumps to the next timer instead of waiting for it: a day of waiting takes no time. For tests without
-    threads: nobody would wait for them."""
+    threads: it would not wait for them."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()

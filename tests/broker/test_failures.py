@@ -1,4 +1,4 @@
-"""What fails, fails alone; nothing is applied twice; nobody is told of success before the unit has ended."""
+"""What fails, fails alone; nothing is applied twice; no caller is told of success before the unit has ended."""
 
 from __future__ import annotations
 

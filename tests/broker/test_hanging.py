@@ -72,7 +72,7 @@ async def entered(bench: Bench, hanging: Hanging) -> None:
 
 
 async def time_passes(bench: Bench, hanging: Hanging) -> None:
-    """Until whoever comes is told at once."""
+    """Until a caller is refused at once."""
     await bench.loop.run_in_executor(None, hanging.entered.wait, 60)
     while not told(bench.in_unit(lambda _unit, _now: None)):
         bench.loop.ahead_s += TIMEOUT_S / 2
@@ -128,7 +128,7 @@ async def test_while_it_hangs_nothing_is_gathered(
 
 @pytest.mark.parametrize("backoff", [None, Backoff(3_600_000, 3_600_000)])
 async def test_what_was_claimed_too_late_is_released(bench: Bench, hanging: Hanging, backoff: Backoff | None) -> None:
-    """At once, whatever the queue's backoff says: nobody has tried to work on it."""
+    """At once, whatever the queue's backoff says: no worker has tried it."""
     await bench.create("late", backoff=backoff)
     await bench.fill(b"1", b"2", to="late")
     hanging.hang()
@@ -153,7 +153,7 @@ async def test_a_claim_that_waits_already_goes_on_waiting(bench: Bench, hanging:
 
 
 async def test_a_claim_whose_time_is_over_while_the_store_hangs_is_told(bench: Bench, hanging: Hanging) -> None:
-    """Nobody could say that there is no message."""
+    """The store could not say that there is no message."""
     waiting = bench.waiting(wait_ms=LONG_MS)
     await bench.turn()
     hanging.hang()
@@ -208,7 +208,7 @@ async def test_long_work_may_take_longer_in_all(bench: Bench) -> None:
     assert await result(bench.broker.commit.work(Countdown(10))) == 55
 
 
-async def test_whoever_ends_does_not_wait_for_it(bench: Bench, hanging: Hanging) -> None:
+async def test_an_end_does_not_wait_for_it(bench: Bench, hanging: Hanging) -> None:
     hanging.hang()
     bench.send(b"x")
     await entered(bench, hanging)
@@ -218,7 +218,7 @@ async def test_whoever_ends_does_not_wait_for_it(bench: Bench, hanging: Hanging)
     assert await bench.broker.finish(60) == 0
 
 
-async def test_whoever_ends_waits_for_what_is_under_way_and_begins_nothing_more(bench: Bench, hanging: Hanging) -> None:
+async def test_an_end_waits_for_what_is_under_way_and_begins_nothing_more(bench: Bench, hanging: Hanging) -> None:
     hanging.hang()
     under_way = told(bench.send(b"under way"))
     await entered(bench, hanging)

@@ -1,4 +1,4 @@
-"""The sweep frees what nobody can see any more, again and again, whatever happens to one of its units."""
+"""The sweep frees what can no longer be seen, again and again, whatever happens to one of its units."""
 
 from __future__ import annotations
 

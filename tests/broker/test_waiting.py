@@ -1,6 +1,6 @@
 """Claims that wait: what wakes them, in which order, and what ends them.
 
-The loop's clock jumps. A claim that nobody wakes ends empty-handed after its time, so each test fails without the
+The loop's clock jumps. A claim that is not woken ends empty-handed after its time, so each test fails without the
 wake-up it is about.
 """
 

@@ -110,7 +110,7 @@ def test_a_terminal_shows_bars(source, target):
     try:
         while chunk := os.read(ours, 65536):
             shown += chunk
-    except OSError:  # how a terminal says that nobody is left at its other end
+    except OSError:  # how a terminal says that its other end is closed
         pass
     os.close(ours)
     assert process.wait() == 0

@@ -108,7 +108,7 @@ def on_terminal(url: str, *words: str, typed: bytes = b"") -> tuple[int, str]:
     try:
         while chunk := os.read(ours, 65536):
             shown += chunk
-    except OSError:  # how a terminal says that nobody is left at its other end
+    except OSError:  # how a terminal says that its other end is closed
         pass
     os.close(ours)
     return process.wait(), shown.decode()

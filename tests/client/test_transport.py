@@ -1,4 +1,4 @@
-"""The connection: kept, opened anew when that is safe, and never asked twice to do something once."""
+"""The connection: kept, opened again when that is safe, and never asked twice to do something once."""
 
 from __future__ import annotations
 

@@ -370,7 +370,7 @@ def test_a_server_that_is_away_is_waited_for(serve, connect, caplog):
             if message.text == "2" and not away.is_set():
                 first.kill()
                 away.set()
-                # Not before the ack has met nobody.
+                # Not before the ack has found no server.
                 threading.Thread(target=lambda: (wait_until(lambda: "trying until" in caplog.text), back.set())).start()
 
         caplog.set_level(logging.INFO, "penstock.worker")

@@ -148,7 +148,7 @@ def test_examples(page: Path, server: ThreadServer, shell: Shell) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_can_be_run_is_run(page: Path) -> None:
-    """A request that a reader may copy must not hide in a block that nobody runs."""
+    """A request that a reader may copy must not hide in a block that is never run."""
     for block in blocks(page):
         if block.language not in RUN:
             assert "curl " not in block.text, f"line {block.line}"

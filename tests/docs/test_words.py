@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
 import tokenize
 from pathlib import Path
@@ -27,6 +28,8 @@ BANNED = {
     r"\ba truth\b|\btruths\b": "a boolean",
     r"\bin its stead\b": "instead",
     r"\bmisspelt\b": "misspelled",
+    r"\bless long ago\b": "more recently",
+    r"\bso (?:many|often) (?:at most|or more|or less)\b": "at most this many, at least N times",
 }
 
 
@@ -126,6 +129,38 @@ def prose_in(module: Path) -> str:
 @pytest.mark.parametrize("module", MODULES, ids=name_of)
 def test_a_module_is_in_plain_words(module: Path) -> None:
     found = banned_in(without_code(prose_in(module)))
+    assert not found, "\n".join(found)
+
+
+# This file has to name the phrases.
+TOOLS = sorted(
+    path
+    for folder in ("tests", "devtools", "bench")
+    for path in (ROOT / folder).rglob("*.py")
+    if path != Path(__file__)
+)
+
+
+def remarks_in(module: Path) -> str:
+    """The comments and docstrings of a module. Its other texts may be anything: a test needs them."""
+    with tokenize.open(module) as file:
+        text = file.read()
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = [token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT]
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, documented)]
+    return " ".join([*comments, *(f". {ast.get_docstring(node) or ''} ." for node in nodes)])
+
+
+@pytest.mark.parametrize("module", TOOLS, ids=name_of)
+def test_a_test_or_a_tool_is_in_plain_words(module: Path) -> None:
+    found = banned_in(without_code(remarks_in(module)))
+    assert not found, "\n".join(found)
+
+
+def test_the_makefile_is_in_plain_words() -> None:
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    found = banned_in(without_code(" ".join(line.lstrip("# ") for line in lines if line.startswith("#"))))
     assert not found, "\n".join(found)
 
 

@@ -1,4 +1,4 @@
-"""What the edge turns away by itself: malformed heads, smuggling, limits, bodies nobody wants."""
+"""What the edge turns away by itself: malformed heads, smuggling, limits, unwanted bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines: nobody holds a connection by being slow, and a long poll is never cut short.
+"""Deadlines: no client holds a connection by being slow, and a long poll is never cut short.
 
 The time limits are tiny, and each test waits for the close itself rather than for a time.
 """

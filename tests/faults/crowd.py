@@ -176,7 +176,7 @@ class Crowd:
         return reply is not None and reply.status == status
 
     def check(self, store_url: str) -> None:
-        """Nothing promised is lost, nothing acked comes back, nothing is there that nobody sent, and all is counted."""
+        """Nothing promised is lost, nothing acked comes back, nothing is there that was never sent, all is counted."""
         assert self.trouble == []
         assert max(self.acked.values()) == 1
         with opened(store_url) as store, store.unit(write=False) as unit:

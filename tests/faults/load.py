@@ -91,7 +91,7 @@ def drain(talk: Talk) -> list[bytes]:
 
 
 def check(load: Load, left: list[bytes]) -> None:
-    """Nothing promised is lost, nothing deleted comes back, nothing is there that nobody sent."""
+    """Nothing promised is lost, nothing deleted comes back, nothing is there that was not sent."""
     assert load.sent - load.deleted - load.perhaps_deleted - set(left) == set()
     assert load.deleted & set(left) == set()
     assert len(left) == len(set(left))

@@ -147,7 +147,7 @@ def test_a_move_is_carried_on_when_the_server_that_began_it_dies(
 ) -> None:
     fill(cluster.store, "here", COUNT)
     with running(tmp_path, cluster.store) as [doomed], opened(cluster.store) as store, store.unit() as unit:
-        # Nobody gets past the first message until we let go of it.
+        # No claim gets past the first message until we let go of it.
         [held] = unit.claim("here", 1, system_clock(), 0).messages
         with doomed.talk() as talk:
             reference = start(Emo(talk, "/queue/1"), "here", "there")

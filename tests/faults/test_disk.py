@@ -149,7 +149,7 @@ def test_a_file_that_is_gone_takes_nothing_any_more(tmp_path: Path, serve, end: 
     assert server.log.read_text().count("deleted or moved while the store was in use") <= 8
     server = serve()
     with server.talk() as talk:
-        # Without its file a store begins anew; a log alone was folded into the file in time.
+        # Without its file a store begins empty; a log alone was folded into the file in time.
         assert talk("GET", "/queues/q").status == (200 if end else 404)
         if end:
             assert drain(talk) == [b"1", b"2"]

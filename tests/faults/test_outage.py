@@ -127,7 +127,7 @@ def test_a_long_poll_lives_through_an_outage_unless_its_time_is_over(place: Plac
         hurried = pool.submit(two, "POST", "/v1/queues/poll/claim", {"wait_ms": 7_000})
         threading.Event().wait(0.5)
         place.database.stop()
-        # Whoever waits looks for himself in this time, and finds nobody who could say that there is no message.
+        # Within this time the server looks by itself, and the database cannot say that there is no message.
         assert hurried.result().status == 503
         assert not patient.done()
         place.database.start()

@@ -80,7 +80,7 @@ def test_killed_in_the_middle_of_settling(serve) -> None:
         assert talk("PUT", SHIPMENT, {"limit": COUNT}).status == 201
     interrupted(server, lambda talk: talk("POST", f"{SHIPMENT}/settle"), lambda talk: departed(talk) > 0)
     with serve().talk() as talk:
-        # Decided is decided: nobody can read it any more, and the rest finishes whether or not anybody asks.
+        # Decided is decided: it can no longer be read, and the rest finishes whether or not anyone asks.
         assert state(talk) == "settled"
         assert talk("GET", f"{SHIPMENT}/messages").status == 410
         wait_until(lambda: departed(talk) >= COUNT)
@@ -102,7 +102,7 @@ def test_killed_in_the_middle_of_a_release(serve) -> None:
 
 
 @pytest.mark.parametrize("after", [0.01, 0.05])
-def test_a_keyed_send_is_stored_once_whoever_dies(serve, after: float) -> None:
+def test_a_keyed_send_is_stored_once_whatever_dies(serve, after: float) -> None:
     """Sent until it is answered, over servers that are killed: every message is there, and there once."""
     lines = "\n".join(json.dumps({"body": str(number)}) for number in range(10_000))
     server = serve()

@@ -1,7 +1,7 @@
 """A claim that waits on one server is answered by what happens on another.
 
-Whoever waits looks for himself every few seconds. Here he does not, unless the test is about that: an answer before the
-wait is over is a wake-up.
+A server with a waiting claim also looks by itself every few seconds. Here it does not, unless the test is about that:
+an answer before the wait is over is a wake-up.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def test_a_claim_is_woken_after_the_notices_were_cut_off(pair: Pair) -> None:
     assert waiting.result() == ["m"]
 
 
-def test_word_between_processes_is_quicker_than_whoever_looks_for_himself(cluster: Cluster, talks: list[Talk]) -> None:
+def test_a_notice_between_processes_is_quicker_than_looking(cluster: Cluster, talks: list[Talk]) -> None:
     """One of five times will do: a machine may be slow, but not so slow."""
     assert talks[0]("PUT", "/v1/queues/quick").status == 201
     took: list[float] = []

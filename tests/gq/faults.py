@@ -34,7 +34,7 @@ class FaultyStore:
             self.units += 1
             if self.after:
                 self.after -= 1
-                raise StoreUnavailable("the test says that nobody knows whether it was stored")
+                raise StoreUnavailable("the test says that it is unknown whether it was stored")
 
 
 def make_faulty(client: Client) -> FaultyStore:

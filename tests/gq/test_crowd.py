@@ -20,7 +20,7 @@ CONSUMERS = 200
 AT_ONCE = 8
 MESSAGES = 1_200
 PROCESSES = 3
-# Long enough that nobody is declared dead because this machine is busy.
+# Long enough that no consumer is declared dead because this machine is busy.
 TIMES = {"heartbeat_s": 1.0, "dead_after_s": 6.0}
 
 

@@ -67,7 +67,7 @@ def test_a_deadline_that_passes_before_its_turn_comes(client, clock, delivery):
     assert consumer.lost == 0
 
 
-def test_whoever_is_slower_than_the_deadline_loses_to_another(client, opened, clock):
+def test_a_consumer_slower_than_the_deadline_loses_to_another(client, opened, clock):
     pushed = client.producer().push(b"x", clock() / 1000 + 60)
     other, lost, seen = opened(), [], []
 

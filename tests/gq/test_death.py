@@ -285,7 +285,7 @@ class TestRealProcesses:
             assert set(seen) >= {end.encode(), b"3"}
         else:
             assert client.status(pushed[1]) == client.status(pushed[2]) == "failed"
-            assert seen == []  # also what it had not begun: nobody can know
+            assert seen == []  # also what it had not begun: that cannot be known
 
     @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
     def test_that_stand_still_for_long(self, client, url, delivery):

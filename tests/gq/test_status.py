@@ -46,7 +46,7 @@ def test_a_consumer_that_was_lost(client, clock, delivery, status):
     dead_consumer(client, delivery=delivery)
     assert client.status(pushed) == "consumed"
     clock.advance(6)
-    assert client.status(pushed) == "consumed"  # nobody has noticed yet
+    assert client.status(pushed) == "consumed"  # no consumer has noticed yet
     with client._access.unit() as (unit, now):
         assert unit.consumers.reap(now) == 1
     assert client.status(pushed) == status

@@ -218,7 +218,7 @@ def test_an_mqs_delete_by_a_foreign_id_is_refused(key_store: KeyStore, keyed) ->
 
 
 def test_dead_letters_go_only_where_the_key_may_send(key_store: KeyStore, keyed) -> None:
-    """Else whoever administers one queue could push messages into any other."""
+    """Else a key that administers one queue could push messages into any other."""
     mine = bearer(key_store.create("k", "queue|*|mine-*"))
     boss = bearer(key_store.create("boss", "queue|*|*"))
     with keyed().talk() as talk:

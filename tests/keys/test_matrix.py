@@ -76,7 +76,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/heartbeat": on_queue("poll"),
     "POST /v1/moves": (("poll", HERE), ("post", TO)),
     "GET /v1/moves": on_all("get_status"),
-    "GET /v1/moves/{move}": on_queue("get_status/poll"),  # whoever may start a move may watch it
+    "GET /v1/moves/{move}": on_queue("get_status/poll"),  # a key that may start a move may watch it
     "POST /v1/moves/{move}/cancel": on_queue("poll"),
     "GET /v1/ledger": on_all("poll"),
     "GET /v1/ledger/exports": on_all("poll"),

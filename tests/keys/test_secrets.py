@@ -1,4 +1,4 @@
-"""The secret of a key is shown once; what is stored is worth nothing to whoever steals it."""
+"""The secret of a key is shown once; what is stored is worth nothing to a thief."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def test_several_of_each_that_are_killed_and_started_again_lose_nothing(start: S
 
 
 def drain(server: Program, root: Path) -> list[bytes]:
-    """Fetch and delete until nothing is left anywhere; parts of messages whose writer was killed are no messages."""
+    """Fetch and delete until nothing is left anywhere; parts of messages whose writer was killed do not count."""
     bodies = []
     with server.talk() as talk:
 

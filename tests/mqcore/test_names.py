@@ -69,7 +69,7 @@ def test_the_longest_name_works(desk: Desk) -> None:
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
-    """Something outside the root that nobody may read, change or destroy through it."""
+    """Something outside the root that must not be read, changed or destroyed through it."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / ID).write_bytes(b"secret")

@@ -1,4 +1,4 @@
-"""Real processes that race for one folder: whoever renames first has the message."""
+"""Real processes that race for one folder: the first to rename has the message."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run_claimer(root: Path, peers: int, done: int) -> tuple[list[tuple[int, int]
     """What was handed out here, in the order it came, and how many races were lost."""
     store = opened(root, peers)
     seen = []
-    # A process that fails must not keep the others waiting for its messages for ever.
+    # A process that fails must not keep the others waiting for its messages forever.
     until = time.monotonic() + 60
     while len(list((root / "ended").iterdir())) < done and time.monotonic() < until:
         with store.unit() as unit:

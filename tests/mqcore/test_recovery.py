@@ -98,7 +98,7 @@ def test_a_failing_call_loses_the_unit_and_leaves_nothing_behind(
         live()
     monkeypatch.undo()
     assert tree(root) - {path for path in tree(root) if path.startswith("remove/")} == before
-    # The next unit opens its folders anew.
+    # The next unit opens its folders again.
     assert desk.bodies() == [b"ready"]
     assert desk.ack(ready) == [True]
 
@@ -123,7 +123,7 @@ def test_a_root_that_has_gone_is_unavailable_and_comes_back(desk: Desk, root: Pa
     desk.create()
     desk.send(b"x")
     os.rename(root, root.with_name("aside"))
-    # Held open, it would still be there under another name; after a failure the folders are opened anew.
+    # Held open, it would still be there under another name; after a failure the folders are opened again.
     desk.store._broken = True
     with pytest.raises(QueueNotFound):
         desk.claim()

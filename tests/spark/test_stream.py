@@ -130,7 +130,7 @@ def test_a_driver_that_ends_in_the_middle_of_a_batch(streamed: Streamed) -> None
 
 
 def test_a_driver_that_ends_between_two_batches(streamed: Streamed) -> None:
-    """Spark has noted the batch as done and nobody has settled it: the next run does."""
+    """Spark has noted the batch as done and it is not settled: the next run does."""
     streamed.queue.send(*numbers(0, 5))
     streamed.run()
     # What that leaves behind: a batch in the commit log, and its shipment open.

@@ -200,7 +200,7 @@ def test_a_claim_may_stop_before_the_end_but_says_so(verbs):
     verbs.now += 100
     verbs.send(b"new")
     claimed = verbs.claimed(limit=3)
-    # Every claim that stops early has freed something: whoever asks again comes to the end.
+    # Every claim that stops early has freed something: asking again comes to the end.
     for _ in range(200):
         if not claimed.more:
             break

@@ -150,7 +150,7 @@ def test_arrived_is_live_and_departed_by_every_way(verbs):
 
 @pytest.fixture
 def told(verbs):
-    """Rows of two queues, one of which was deleted and made anew, a second apart each."""
+    """Rows of two queues, one of which was deleted and made again, a second apart each."""
     for name in ("a", "b"):
         verbs.create(name)
     for number, name in enumerate("abab"):

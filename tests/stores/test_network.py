@@ -215,7 +215,7 @@ async def test_the_broker_tries_again_after_a_deadlock(store: Store) -> None:
         await asyncio.sleep(0.01)
     two = result(patient.work(Cross("b", "a")))
     assert await asyncio.gather(one, two) == ["a", "b"]
-    assert tries.total() > 2  # whoever tries again may even be the quicker one, and meet the other anew
+    assert tries.total() > 2  # the one that tries again may even be quicker, and meet the other again
 
 
 async def test_patience_ends_although_others_are_served(url: str, store: Store) -> None:
@@ -275,7 +275,7 @@ def read_on(store: Store, after: int, limit: int = 1_000) -> list[LedgerRow]:
         return unit.ledger.rows(after, limit)
 
 
-def test_whoever_reads_the_ledger_misses_no_row_and_sees_none_twice(url: str, store: Store) -> None:
+def test_a_reader_of_the_ledger_misses_no_row_and_sees_none_twice(url: str, store: Store) -> None:
     rows: list[LedgerRow] = []
     is_over = threading.Event()
 
@@ -313,8 +313,8 @@ def process_one(unit: Unit) -> str:
 def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it_and_nobody_else(
     url: str, store: Store, reached: int
 ) -> None:
-    """It has the lower number: whoever read past it would never see it. But a server that is frozen in the middle of a
-    unit must not hold up the others because somebody reads the ledger."""
+    """It has the lower number: a reader that went past it would never see it. But a server that is frozen in the middle
+    of a unit must not hold up the others because one reads the ledger."""
     if reached:
         skip_ledger_numbers(store, reached)
     send(store, *[b"x"] * 5)

@@ -48,7 +48,7 @@ def send(store: Store, count: int) -> None:
 
 
 def all_at_once(servers: list[Store], verb: Callable[[Unit], T]) -> list[T]:
-    """What the verb answers on each server. Whoever is told to try again does."""
+    """What the verb answers on each server. One that is told to try again does."""
     meet = threading.Barrier(len(servers), timeout=60)
 
     def work(store: Store) -> T:

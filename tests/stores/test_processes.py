@@ -1,4 +1,4 @@
-"""Real processes that race for one SQLite file: the store is shared, and nobody is the only one."""
+"""Real processes that race for one SQLite file: the store is shared, and none of them has it alone."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def open_together(path: Path) -> Store:
 
 @contextmanager
 def part_of_the_race() -> Iterator[None]:
-    """Whoever fails calls the race off: else the others would wait for its messages for ever."""
+    """A process that fails calls the race off: else the others would wait for its messages forever."""
     try:
         yield
     except BaseException:

@@ -73,7 +73,7 @@ def test_a_message_released_with_a_delay_is_delayed_and_keeps_its_place(verbs):
     verbs.send(b"1", b"2")
     [one] = verbs.claim(limit=1)
     assert verbs.release(one, delay_ms=100) == [True]
-    assert "q" in verbs.stirred  # whoever waits has to learn when it is due
+    assert "q" in verbs.stirred  # a waiting claim has to learn when it is due
     count = verbs.count()
     assert (count.ready, count.delayed, count.claimed) == (1, 1, 0)
     assert verbs.next_due() == verbs.now + 100

@@ -1,4 +1,4 @@
-"""Shipments: claimed together for one consumer, and re-readable. Nobody else touches their messages."""
+"""Shipments: claimed together for one consumer, and re-readable. Nothing else touches their messages."""
 
 from __future__ import annotations
 

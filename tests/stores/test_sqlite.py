@@ -501,7 +501,7 @@ class TestDamage:
     @pytest.mark.parametrize("first", [0, 1, 5])
     def test_overwritten_pages(self, closed, first):
         content = bytearray(closed.read_bytes())
-        start = max(first * 4_096, 100)  # the header stays: else it is no database at all
+        start = max(first * 4_096, 100)  # the header stays: else it is not a database at all
         content[start:] = b"\xa5" * (len(content) - start)
         closed.write_bytes(content)
         self.damaged(closed)

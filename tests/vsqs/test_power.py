@@ -110,7 +110,7 @@ def test_what_was_answered_before_the_cut_holds_after_it(device: Disk, after: in
         load = Load(queue, after)
         assert load.enough.wait(60)
         # Only what was answered by now: a kernel that goes on running may answer once more, and say yes to the sync
-        # of a directory whose log it has just thrown away (xfs does). Without current nobody would hear that.
+        # of a directory whose log it has just thrown away (xfs does). Without current, that would not be heard.
         published, deleted = set(load.published), set(load.deleted)
         device.cut()
         for thread in load.threads:

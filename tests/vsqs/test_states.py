@@ -97,7 +97,7 @@ def test_an_id_does_not_come_back_to_a_publisher_that_stood_still(opened, path, 
 
 @pytest.mark.parametrize("precision", ["ms", "us"])
 def test_a_number_is_published_only_when_its_time_has_passed(opened, monkeypatch, precision):
-    """So that nobody who looks at the clock later can still choose it."""
+    """So that no later look at the clock can still choose it."""
     queue = opened(precision=precision, clock=time.time_ns)
     move, moved_ns = queue._renamer.rename, []
 
@@ -177,7 +177,7 @@ def test_nobody_else_gets_a_claimed_message(opened):
     assert first.receive(timeout=0) == (None, None)
 
 
-def test_whoever_loses_a_race_takes_the_next(opened, monkeypatch):
+def test_the_loser_of_a_race_takes_the_next(opened, monkeypatch):
     first, second = opened(), opened()
     for body in (b"1", b"2", b"3"):
         first.publish(body)
@@ -339,7 +339,7 @@ def test_delete_takes_the_claimed_one_of_two(queue, path, clock):
     assert drain(queue) == [b"ready"]
 
 
-def test_a_directory_that_is_made_lets_in_whoever_may_read_the_messages(path):
+def test_a_directory_that_is_made_lets_in_those_who_may_read_the_messages(path):
     before = os.umask(0)
     try:
         with Queue(path / "own") as own, Queue(path / "shared", mode=0o640) as shared:

@@ -60,7 +60,7 @@ def test_a_move_of_nothing_is_complete(emo: Emo) -> None:
     assert emo.size("b") == 0
 
 
-def test_a_move_wakes_whoever_waits_for_the_target(plain: Emo, server: ThreadServer) -> None:
+def test_a_move_wakes_claims_that_wait_for_the_target(plain: Emo, server: ThreadServer) -> None:
     plain.send("a", "1")
     plain.talk("PUT", "/v1/queues/b")
     claimed: list[dict] = []

@@ -85,7 +85,7 @@ def test_a_message_that_nobody_fetched_can_be_deleted(talk: Talk, queue: str) ->
     assert talk("GET", "/queue001/messages").status == 204
 
 
-def test_whoever_deletes_last_wins_because_there_are_no_receipts(talk: Talk, queue: str, server: ThreadServer) -> None:
+def test_the_last_delete_wins_because_there_are_no_receipts(talk: Talk, queue: str, server: ThreadServer) -> None:
     message_id = talk("POST", "/queue001/messages", b"x").headers["X-Message-Id"]
     talk("GET", "/queue001/messages")
     server.clock.advance(10.1)

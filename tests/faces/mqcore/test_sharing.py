@@ -47,7 +47,7 @@ def explained(reply: object, word: str) -> bool:
 def test_a_reserved_word_answers_400_and_says_why(talk: Talk, word: str) -> None:
     assert explained(talk("PUT", f"/{word}"), word)
     assert explained(talk("DELETE", f"/{word}"), word)
-    # It never exists, and asking so is no mistake.
+    # It never exists, and asking is not a mistake.
     if word not in ("queues", "health", "openapi.json", "docs", "favicon.ico"):
         assert talk("GET", f"/{word}").status == 404
 

@@ -131,7 +131,7 @@ def test_a_server_without_arrow_says_so_and_claims_nothing(native: Native, monke
     assert "[arrow]'" in reply.json["error"]
 
 
-def test_whoever_does_not_ask_for_arrow_gets_json(native: Native) -> None:
+def test_a_caller_that_does_not_ask_for_arrow_gets_json(native: Native) -> None:
     native.send("1")
     assert native.talk("POST", "/v1/queues/q/claim", {}, accept="text/html, */*").json["messages"]
 

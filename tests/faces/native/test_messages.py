@@ -155,7 +155,7 @@ def test_a_receipt_is_good_after_its_claim_has_run_out_until_the_next(server: Th
     assert native.done("ack", message["receipt"]) == [True]
 
 
-def test_an_id_alone_is_a_receipt_whoever_holds_the_message(native: Native) -> None:
+def test_an_id_alone_is_a_receipt_no_matter_who_holds_the_message(native: Native) -> None:
     [sent] = native.send("x")
     native.claim()
     assert native.done("ack", sent["id"]) == [True]

@@ -38,7 +38,7 @@ class Held:
     port: int = 0
 
     def wait(self, asker: Program | Future[Any], timeout: float = 300) -> None:
-        """Until it is there. Whoever was to ask and has ended will not."""
+        """Until it is there. If the asker has ended, it never will be."""
         end = time.monotonic() + timeout
         while not self._here.wait(0.1):
             if isinstance(asker, Future):
@@ -180,7 +180,7 @@ def owner_of(port: int, peer_port: int) -> int:
             fields = row.split()
             if fields[1].endswith(wanted[0]) and fields[2].endswith(wanted[1]):
                 return _holder_of(f"socket:[{fields[9]}]")
-    raise LookupError(f"nobody is connected from port {port}")
+    raise LookupError(f"no process is connected from port {port}")
 
 
 def _holder_of(link: str) -> int:
@@ -190,7 +190,7 @@ def _holder_of(link: str) -> int:
                 return int(entry.parts[2])
         except OSError:
             continue
-    raise LookupError(f"nobody has {link}")
+    raise LookupError(f"no process has {link}")
 
 
 def _shut(connection: socket.socket) -> None:
