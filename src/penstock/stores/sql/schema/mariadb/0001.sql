@@ -1,7 +1,7 @@
 -- Instants are milliseconds since the epoch. Statements can be repeated: MariaDB commits each of them at once, so a crash
 -- may leave some of them done.
 
--- One row. `version` counts the changes of queues and their settings: whoever remembers them asks for it first.
+-- One row. `version` counts the changes of queues and their settings: a process that remembers them asks for it first.
 CREATE TABLE IF NOT EXISTS store (
     schema_version BIGINT NOT NULL,
     version BIGINT NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS gate (
 INSERT IGNORE INTO gate VALUES (1);
 
 -- Sequence numbers of messages are taken from here. They are not part of the transaction: those of a lost unit are
--- lost, and nobody waits for anybody else's. The rows themselves do not matter.
+-- lost, and no unit waits for those of another. The rows themselves do not matter.
 CREATE TABLE IF NOT EXISTS ticket (
     seq BIGINT AUTO_INCREMENT PRIMARY KEY
 ) ENGINE = InnoDB;
@@ -112,8 +112,8 @@ CREATE TABLE IF NOT EXISTS api_key (
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- Consumers that are at work. `beat_at` is the latest sign of life of one, which counts for `dead_after_ms`; `number` is
--- its place in the order of birth. `holding` is what it has claimed and not settled, a JSON list of [seq, claim]: it
--- changes in the unit that changes the claims, so whoever finds the consumer dead knows what to give back.
+-- its place in the order of birth. `holding` is what it has claimed and still holds, a JSON list of [seq, claim]: it
+-- changes in the unit that changes the claims, so the one that finds it dead knows what to give back.
 CREATE TABLE IF NOT EXISTS consumer (
     id VARCHAR(64) PRIMARY KEY,
     queue BIGINT NOT NULL,

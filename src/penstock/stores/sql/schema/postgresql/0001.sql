@@ -1,6 +1,6 @@
 -- Instants are milliseconds since the epoch. All numbers are BIGINT, as the driver sends them.
 
--- One row. `version` counts the changes of queues and their settings: whoever remembers them asks for it first.
+-- One row. `version` counts the changes of queues and their settings: a process that remembers them asks for it first.
 CREATE TABLE store (
     schema_version BIGINT NOT NULL,
     version BIGINT NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE queue (
 CREATE UNIQUE INDEX queue_by_name ON queue (name) WHERE deleted_at IS NULL;
 CREATE INDEX queue_deleted ON queue (number) WHERE deleted_at IS NOT NULL;
 
--- Not in the transaction: numbers of a lost unit are lost, and nobody waits for anybody else's.
+-- Not in the transaction: numbers of a lost unit are lost, and no unit waits for those of another.
 CREATE SEQUENCE message_seq;
 
 -- `ready_at` is 0 for a ready message, else the end of its delay or claim.
@@ -110,8 +110,8 @@ CREATE TABLE api_key (
 );
 
 -- Consumers that are at work. `beat_at` is the latest sign of life of one, which counts for `dead_after_ms`; `number` is
--- its place in the order of birth. `holding` is what it has claimed and not settled, a JSON list of [seq, claim]: it
--- changes in the unit that changes the claims, so whoever finds the consumer dead knows what to give back.
+-- its place in the order of birth. `holding` is what it has claimed and still holds, a JSON list of [seq, claim]: it
+-- changes in the unit that changes the claims, so the one that finds it dead knows what to give back.
 CREATE TABLE consumer (
     id TEXT PRIMARY KEY,
     queue BIGINT NOT NULL,

@@ -1,2 +1,2 @@
--- The tables stay as they are. But whoever writes is known to readers of the ledger by another lock than before: a
+-- The tables stay as they are. But a writer is known to readers of the ledger by another lock than before: a
 -- Penstock that does not know it must not work beside one that does.

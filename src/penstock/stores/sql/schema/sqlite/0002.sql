@@ -1,6 +1,6 @@
 -- Consumers that are at work. `beat_at` is the latest sign of life of one, which counts for `dead_after_ms`; `number` is
--- its place in the order of birth. `holding` is what it has claimed and not settled, a JSON list of [seq, claim]: it
--- changes in the unit that changes the claims, so whoever finds the consumer dead knows what to give back.
+-- its place in the order of birth. `holding` is what it has claimed and still holds, a JSON list of [seq, claim]: it
+-- changes in the unit that changes the claims, so the one that finds it dead knows what to give back.
 CREATE TABLE consumer (
     id TEXT PRIMARY KEY,
     queue INTEGER NOT NULL,
