@@ -61,6 +61,8 @@ def test_no_folder_is_an_unknown_queue(words, tmp_path):
         ("claim q --wait 10m", "'--wait': 10m is not between 0s and 1m"),
         ("claim q --limit 10001", "'--limit': 10001 is not in the range"),
         ("peek q --limit 0", "'--limit': 0 is not in the range"),
+        ("peek q --limit many", "'--limit': 'many' is not a whole number"),
+        ("shipment show q lake 1.5", "'NUMBER': '1.5' is not a whole number"),
     ],
 )
 def test_what_is_out_of_range_is_wrong_usage(words, line):

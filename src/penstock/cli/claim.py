@@ -12,7 +12,7 @@ import click
 
 from penstock import limits
 from penstock.cli.messages import MessageTable, message_as_json
-from penstock.cli.options import Duration, queue_argument, talks_to_server
+from penstock.cli.options import Duration, WholeNumber, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json, print_json_line
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import number, plural
@@ -28,7 +28,7 @@ _FOLLOWING_MS = 1_000
 @click.command()
 @queue_argument
 @click.option(
-    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=1, show_default=True, help="Messages at most at once."
+    "--limit", type=WholeNumber(1, limits.BULK_LIMIT), default=1, show_default=True, help="Messages at most at once."
 )
 @click.option("--hold", "hold_ms", type=Duration(), help="How long to hold them.  [default: as the queue is set]")
 @click.option("--wait", "wait_ms", type=Duration(most=limits.WAIT_MS), default="0s", show_default=True,
@@ -36,7 +36,7 @@ _FOLLOWING_MS = 1_000
 @click.option("--ack", is_flag=True, help="Finish the messages as soon as they are printed.")
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C, and print messages as they come.")
 @click.option("--exec", "command", metavar="CMD", help="Run this for each message until none is ready.")
-@click.option("--jobs", type=click.IntRange(1, 1_000), default=1, show_default=True, help="Commands at once.")
+@click.option("--jobs", type=WholeNumber(1, 1_000), default=1, show_default=True, help="Commands at once.")
 @talks_to_server
 def claim(
     client: Client,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.messages import body_as_json
-from penstock.cli.options import Instant, QueueName, talks_to_server
+from penstock.cli.options import Instant, QueueName, WholeNumber, talks_to_server
 from penstock.cli.output import Table, line_width, note, print_json_line
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import instant, number
@@ -27,8 +27,8 @@ _TOGETHER = 1_000
 @click.option("--id", "message_id", metavar="ID", help="Only this message.")
 @click.option("--since", type=Instant(), help="Only what finished then or later.")
 @click.option("--before", type=Instant(), help="Only what finished before.")
-@click.option("--after", type=click.IntRange(min=0), default=0, metavar="NUMBER", help="Only rows behind this number.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Rows at most.  [default: all]")
+@click.option("--after", type=WholeNumber(min=0), default=0, metavar="NUMBER", help="Only rows behind this number.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Rows at most.  [default: all]")
 @talks_to_server
 def ledger(
     client: Client,

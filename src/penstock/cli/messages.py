@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from penstock import limits
-from penstock.cli.options import Duration, confirmed, queue_argument, talks_to_server, yes_option
+from penstock.cli.options import Duration, WholeNumber, confirmed, queue_argument, talks_to_server, yes_option
 from penstock.cli.output import Table, line_width, note, print_json
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import age, body, duration, number, plural
@@ -73,7 +73,7 @@ def _report(
 @click.command()
 @queue_argument
 @click.option(
-    "--limit", type=click.IntRange(1, limits.BULK_LIMIT), default=10, show_default=True, help="Messages at most."
+    "--limit", type=WholeNumber(1, limits.BULK_LIMIT), default=10, show_default=True, help="Messages at most."
 )
 @click.option("--after", metavar="CURSOR", help="Go on where an earlier peek ended.")
 @talks_to_server

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock import limits
-from penstock.cli.options import Duration, QueueName, queue_argument, talks_to_server
+from penstock.cli.options import Duration, QueueName, WholeNumber, queue_argument, talks_to_server
 from penstock.cli.output import note, on_terminal, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import instant, number, plural
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.client import Client, Move, MoveTerms
 
 _HOME = "(home)"
-_RECEIVES = click.IntRange(0, limits.INT32_MAX)
+_RECEIVES = WholeNumber(0, limits.INT32_MAX)
 
 
 class JsonCondition(click.ParamType[Any]):
@@ -54,9 +54,9 @@ _OPTIONS = (
     click.option("--content-type", metavar="TYPE", help="Only those of this media type."),
     click.option("--text", metavar="TEXT", help="Only those with this text in their body."),
     click.option("--where", "json", type=JsonCondition(), help="Only those with this value in their JSON body."),
-    click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages."),
+    click.option("--limit", type=WholeNumber(min=1), metavar="N", help="At most N messages."),
     click.option(
-        "--per-second", type=click.IntRange(1, limits.MOVES_PER_SECOND), metavar="N", help="No faster than this."
+        "--per-second", type=WholeNumber(1, limits.MOVES_PER_SECOND), metavar="N", help="No faster than this."
     ),
     click.option("--dry-run", is_flag=True, help="Count what would move, and move nothing."),
     click.option("--detach", is_flag=True, help="Print the id of the move, and do not wait for its end."),
@@ -127,9 +127,7 @@ def moves() -> None:
 
 
 @moves.command("list")
-@click.option(
-    "--limit", type=click.IntRange(1, limits.LIST_LIMIT), default=100, show_default=True, help="Moves at most."
-)
+@click.option("--limit", type=WholeNumber(1, limits.LIST_LIMIT), default=100, show_default=True, help="Moves at most.")
 @talks_to_server
 def list_moves(client: Client, limit: int, as_json: bool) -> int | None:
     """List moves that are in progress or ended within a day, the latest first."""

@@ -131,6 +131,17 @@ class Duration(click.ParamType[int]):
         return ms
 
 
+class WholeNumber(click.IntRange):
+    """A range of numbers, as its help shows it, and a refusal that does not call the number a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Instant(click.ParamType[int]):
     """`2026-05-01`, `2026-05-01T12:30`, or `2h` for two hours ago; milliseconds since the epoch inside."""
 

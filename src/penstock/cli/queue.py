@@ -11,7 +11,15 @@ import click
 from penstock import limits
 from penstock.cli.listing import SORTS, Listing
 from penstock.cli.listing import as_json as queue_as_json
-from penstock.cli.options import Duration, QueueName, confirmed, queue_argument, talks_to_server, yes_option
+from penstock.cli.options import (
+    Duration,
+    QueueName,
+    WholeNumber,
+    confirmed,
+    queue_argument,
+    talks_to_server,
+    yes_option,
+)
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import age, duration, instant, number, plural
@@ -39,7 +47,7 @@ _SETTINGS: tuple[tuple[str, str, click.ParamType[Any], str, str], ...] = (
         "What is kept of finished messages.",
         "outcomes",
     ),
-    ("--max-receives", "max_receives", click.IntRange(1, limits.INT32_MAX), "Deliveries before dead-lettering.", ""),
+    ("--max-receives", "max_receives", WholeNumber(1, limits.INT32_MAX), "Deliveries before dead-lettering.", ""),
     ("--dead-letter-queue", "dead_letter_queue", QueueName(), "Where messages go then.", "off"),
     (
         "--backoff",

@@ -11,7 +11,7 @@ import click
 
 from penstock import limits
 from penstock.cli.messages import MessageTable, message_as_json
-from penstock.cli.options import Duration, queue_argument, talks_to_server
+from penstock.cli.options import Duration, WholeNumber, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json, print_json_line, print_table
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import instant, number, plural
@@ -27,7 +27,7 @@ _consumer_argument = click.argument("consumer")
 
 def _named(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds QUEUE, CONSUMER and NUMBER."""
-    command = click.argument("number", type=click.IntRange(min=1), metavar="NUMBER")(command)
+    command = click.argument("number", type=WholeNumber(min=1), metavar="NUMBER")(command)
     return queue_argument(_consumer_argument(command))
 
 
@@ -43,8 +43,8 @@ def shipment() -> None:
 @shipment.command()
 @queue_argument
 @_consumer_argument
-@click.option("--number", type=click.IntRange(min=1), metavar="N", help="Which one.  [default: the next]")
-@click.option("--limit", type=click.IntRange(1, limits.SHIPMENT_ROWS), default=100_000, show_default=True,
+@click.option("--number", type=WholeNumber(min=1), metavar="N", help="Which one.  [default: the next]")
+@click.option("--limit", type=WholeNumber(1, limits.SHIPMENT_ROWS), default=100_000, show_default=True,
               help="Messages at most.")  # fmt: skip
 @_hold_option
 @talks_to_server
@@ -85,9 +85,9 @@ def show(client: Client, queue: str, consumer: str, number: int, as_json: bool) 
 
 @shipment.command()
 @_named
-@click.option("--start", type=click.IntRange(min=0), default=0, show_default=True, metavar="POSITION",
+@click.option("--start", type=WholeNumber(min=0), default=0, show_default=True, metavar="POSITION",
               help="The first is at 0.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Messages at most.  [default: all]")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Messages at most.  [default: all]")
 @talks_to_server
 def read(
     client: Client, queue: str, consumer: str, number: int, start: int, limit: int | None, as_json: bool

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from penstock import limits
-from penstock.cli.options import Duration, QueueName, queue_argument
+from penstock.cli.options import Duration, QueueName, WholeNumber, queue_argument
 from penstock.cli.output import print_table
 from penstock.cli.pipeline.job import (
     called,
@@ -62,12 +62,12 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
 @click.option("--consumer", default="drain", show_default=True, metavar="NAME", help="In whose name it drains.")
 @click.option(
     "--limit",
-    type=click.IntRange(1, limits.SHIPMENT_ROWS),
+    type=WholeNumber(1, limits.SHIPMENT_ROWS),
     default=100_000,
     show_default=True,
     help="Messages per shipment.",
 )
-@click.option("--max-messages", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
+@click.option("--max-messages", type=WholeNumber(min=1), metavar="N", help="Stop after N messages.")
 @click.option(
     "--format",
     type=click.Choice(["binary", "text", "json"]),
@@ -76,7 +76,7 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
     help="What the column body is to be.",
 )
 @click.option("--schema", metavar="DDL", help="Fields of JSON bodies, such as 'id int, note string'.")
-@click.option("--partitions", type=click.IntRange(1, 10_000), help="Files per shipment; one a core if left out.")
+@click.option("--partitions", type=WholeNumber(1, 10_000), help="Files per shipment; one a core if left out.")
 @click.option(
     "--hold",
     "hold_ms",
@@ -106,9 +106,9 @@ def drain(as_json: bool, format: str, schema: str | None, hold_ms: int, **option
 @lake_option
 @click.option("--consumer", default="archive", show_default=True, metavar="NAME", help="In whose name it archives.")
 @click.option(
-    "--limit", type=click.IntRange(1, limits.EXPORT_ROWS), default=1_000_000, show_default=True, help="Rows per export."
+    "--limit", type=WholeNumber(1, limits.EXPORT_ROWS), default=1_000_000, show_default=True, help="Rows per export."
 )
-@click.option("--max-rows", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
+@click.option("--max-rows", type=WholeNumber(min=1), metavar="N", help="Stop after N rows.")
 @dry_run_option
 @server_options
 @spark_options
@@ -143,8 +143,8 @@ def _utc(when: datetime | None) -> datetime | None:
 
 @click.command()
 @queue_argument
-@click.option("--samples", type=click.IntRange(0, 100), default=3, show_default=True, help="Messages shown per group.")
-@click.option("--groups", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Groups shown.")
+@click.option("--samples", type=WholeNumber(0, 100), default=3, show_default=True, help="Messages shown per group.")
+@click.option("--groups", type=WholeNumber(1, 10_000), default=20, show_default=True, help="Groups shown.")
 @click.option("--to", metavar="PATH", help="Write all groups there, as Parquet.")
 @dry_run_option
 @server_options
@@ -225,7 +225,7 @@ def dedup(as_json: bool, **options: Any) -> int | None:
 
 @click.command()
 @click.option("--folder", metavar="PATH", help="An empty folder for everything. [default: a new temporary one]")
-@click.option("--messages", type=click.IntRange(min=1), default=5_000, show_default=True, help="Orders to make up.")
+@click.option("--messages", type=WholeNumber(min=1), default=5_000, show_default=True, help="Orders to make up.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes up the same day.")
 @click.option("--master", metavar="MASTER", help="Where Spark runs. [default: local[*,4]]")
 @json_option
