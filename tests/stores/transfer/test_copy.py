@@ -82,8 +82,7 @@ def test_no_column_is_forgotten(name, new_url):
                     row[0]
                     for row in rows(
                         f"""SELECT column_name FROM information_schema.columns
-                            WHERE table_schema = {where} AND table_name = ?""",
-                        (table.name,),
+                            WHERE table_schema = {where} AND table_name = '{table.name}'"""
                     )
                 }
             assert columns - {"slot", "live_name"} == set(table.columns)
