@@ -57,7 +57,8 @@ class Sends:
     ) -> None:
         """With the numbers they have and the instants at which they were sent, in a queue that takes twins."""
         session, number, settings = self._session, queue.number, queue.settings
-        # Most drafts ask for nothing special: what holds for the whole queue is worked out once.
+        # Most drafts ask for nothing special, and most queues for no delay: what holds for the whole queue is worked
+        # out once.
         ready_at = policy.ready_at(settings, None, now) if settings.delay_ms else 0
         keyed = settings.dedup is not Dedup.OFF
         hashes = [body_hash(draft.body) for draft in drafts]
