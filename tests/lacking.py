@@ -6,6 +6,7 @@ Where `CI` is set, a test that does not run is a failure: a machine that decides
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable
 from typing import NoReturn
@@ -25,6 +26,12 @@ def lacking(what: str, detail: str = "") -> NoReturn:
 
 def not_installed(program: str, advice: str = "see tests/prepare.sh") -> NoReturn:
     lacking(f"{program} is not installed", advice)
+
+
+def path_of(name: str) -> str:
+    """Where it is. Debian keeps the programs of administrators where users do not look."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    return found or not_installed(name)
 
 
 def summary(reasons: Iterable[str]) -> list[str]:

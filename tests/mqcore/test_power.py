@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import subprocess
 import threading
 import time
@@ -19,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import TryAgain
-from tests.lacking import lacking, not_installed
+from tests.lacking import lacking, path_of
 from tests.mqcore.disk import Desk, check, open_root
 
 CUTS = 6
 # The smallest XFS that its tools make.
-INNER = {"ext4": ("64M", ["mkfs.ext4", "-q"], []), "xfs": ("300M", ["mkfs.xfs", "-q"], ["nouuid"])}
+INNER = {"ext4": ("64M", []), "xfs": ("300M", ["nouuid"])}
 
 
 def run(*command: object) -> None:
@@ -45,12 +44,9 @@ def mounted(image: Path, folder: Path, *options: str) -> Iterator[Path]:
 def outer(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
         lacking("no file system can be mounted", "only root may")
-    for tool in ("mkfs.xfs", "mkfs.ext4", "mount"):
-        if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
-            not_installed(tool)
     image = tmp_path / "outer.img"
     run("truncate", "-s", "2G", image)
-    run("mkfs.xfs", "-q", "-m", "reflink=1", image)
+    run(path_of("mkfs.xfs"), "-q", "-m", "reflink=1", image)
     try:
         mounting = mounted(image, tmp_path / "outer")
         folder = mounting.__enter__()
@@ -94,10 +90,10 @@ def live(root: Path, books: Books, stop: threading.Event) -> None:
 
 @pytest.mark.parametrize("kind", INNER)
 def test_what_was_answered_survives_a_power_cut(tmp_path: Path, outer: Path, kind: str) -> None:
-    size, make, options = INNER[kind]
+    size, options = INNER[kind]
     device = outer / "device.img"
     run("truncate", "-s", size, device)
-    run(*make, device)
+    run(path_of(f"mkfs.{kind}"), "-q", device)
     books, stop = Books(), threading.Event()
     snapshots = []
     with mounted(device, tmp_path / "inner") as folder:

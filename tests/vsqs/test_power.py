@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import struct
 import subprocess
 import threading
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.vsqs import Queue
-from tests.lacking import lacking, not_installed
+from tests.lacking import lacking, path_of
 from tests.vsqs.conftest import drain
 
 SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN
@@ -29,9 +28,7 @@ class Disk:
     def __init__(self, folder: Path, kind: str) -> None:
         self.image, self.mount = folder / "image", folder / "mount"
         self.mount.mkdir()
-        make = shutil.which(f"mkfs.{kind}", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-        if make is None:
-            not_installed(f"mkfs.{kind}")
+        make = path_of(f"mkfs.{kind}")
         with self.image.open("wb") as image:
             image.truncate(MEGABYTES[kind] << 20)
         subprocess.run([make, "-q", str(self.image)], check=True, capture_output=True)
