@@ -97,7 +97,7 @@ def _refuse_misspelled(options: Mapping[str, str]) -> None:
             continue
         close = get_close_matches(name.replace("_", "").replace("-", ""), _KNOWN, 1, _SIMILARITY)
         if close:
-            raise InvalidOption(f"there is no option {name!r}; is {_KNOWN[close[0]]} meant?")
+            raise InvalidOption(f"there is no option {name!r}; did you mean {_KNOWN[close[0]]}?")
 
 
 def _required(options: Mapping[str, str], name: str) -> str:
