@@ -117,8 +117,8 @@ def _write(path: Path, text: str) -> None:
     if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent)
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w") as file:
         file.write(text)
-    Path(draft).chmod(0o755)
-    Path(draft).replace(path)
+    Path(temporary).chmod(0o755)
+    Path(temporary).replace(path)

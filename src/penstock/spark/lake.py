@@ -6,9 +6,9 @@
 A folder belongs to one shipment or export. It is overwritten until its number is settled, and never after that; the
 column `claimed_at` (`exported_at` in the ledger) says to which claim of the number the rows belong.
 
-A batch lands in its folder as a whole or not at all: its rows are written to a draft beside the folder, counted, and
-renamed. So a job that dies leaves a draft that no reader sees, and two jobs that work on the same number at once cannot
-spoil each other's work: a folder that exists is complete. Nothing here talks to a server.
+A batch lands in its folder as a whole or not at all: its rows are written to a staging folder beside it, counted, and
+the staging folder is renamed. So a job that dies leaves one that no reader sees, and two jobs that work on the same
+number at once cannot spoil each other's work: a folder that has its name is complete. Nothing here talks to a server.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ LEDGER_COLUMNS = {
 }
 _PLACE_OF_ROW = {"consumer": "string", "export": "bigint"}
 
-_DRAFT = "_draft-"
+_STAGING = "_staging-"
 # What Hive, and so Spark, does not leave as it is in the name of a partition's folder.
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 
@@ -125,19 +125,19 @@ class Lake:
     def remove(self, place: Place) -> None:
         folders.remove(self._spark, self.folder(place))
 
-    def draft(self, place: Place) -> str:
+    def staging(self, place: Place) -> str:
         """A folder beside the place's own, with a new name that readers skip: to be filled and then renamed."""
         parent, _, name = self.folder(place).rpartition("/")
-        return f"{parent}/{_DRAFT}{name.partition('=')[2]}-{uuid4().hex}"
+        return f"{parent}/{_STAGING}{name.partition('=')[2]}-{uuid4().hex}"
 
-    def drafts(self, place: Place) -> list[str]:
+    def stagings(self, place: Place) -> list[str]:
         """The folders that were being filled for any number of the place's consumer."""
         parent = self.folder(place).rpartition("/")[0]
-        return [f"{parent}/{name}" for name in folders.names_in(self._spark, parent) if name.startswith(_DRAFT)]
+        return [f"{parent}/{name}" for name in folders.names_in(self._spark, parent) if name.startswith(_STAGING)]
 
     @staticmethod
-    def number_of_draft(folder: str) -> int:
-        return int(folder.rpartition("/")[2].removeprefix(_DRAFT).partition("-")[0])
+    def number_of_staging(folder: str) -> int:
+        return int(folder.rpartition("/")[2].removeprefix(_STAGING).partition("-")[0])
 
     def claimed_at(self, place: Place) -> int | None:
         """To which claim the rows in a folder belong, in milliseconds; None when there are none."""
@@ -171,22 +171,22 @@ class Lake:
             landed = _replaced(read(), folder)
             _check(landed, rows, place)
             return landed
-        draft = self.draft(place)
+        staging = self.staging(place)
         try:
-            landed = _written(read(), draft)
+            landed = _written(read(), staging)
             _check(landed, rows, place)
             if occupied:
                 folders.remove(self._spark, folder)
-            folders.move(self._spark, draft, folder)
+            folders.move(self._spark, staging, folder)
         except BaseException:
-            folders.remove(self._spark, draft)
+            folders.remove(self._spark, staging)
             raise
         return landed
 
-    def clear_drafts(self, place: Place, but: int | None) -> None:
+    def clear_staging(self, place: Place, but: int | None) -> None:
         """Remove what dead runs left behind. Number `but` is in progress, maybe in another job, and stays."""
-        for folder in self.drafts(place):
-            if self.number_of_draft(folder) != but:
+        for folder in self.stagings(place):
+            if self.number_of_staging(folder) != but:
                 folders.remove(self._spark, folder)
 
     # Rows

@@ -40,7 +40,7 @@ def test_a_second_run_archives_only_what_is_new(plant) -> None:
 def test_an_export_that_was_claimed_and_left(plant) -> None:
     finish(plant, "a", "b")
     plant.client.claim_export(ExportRef("archive", 1), 1)
-    plant.spark.range(2).write.parquet(plant.lake.draft(Place("archive", 1)))
+    plant.spark.range(2).write.parquet(plant.lake.staging(Place("archive", 1)))
     assert plant.archive().rows == 2
     assert plant.lake.exports("archive") == [1, 2]
     assert plant.lake.read_ledger("number").distinct().count() == 2

@@ -75,14 +75,14 @@ def test_written_in_part(plant) -> None:
     assert plant.drained() == [b"a", b"b", b"c"]
 
 
-def test_a_draft_of_a_dead_run_is_taken_away(plant) -> None:
+def test_the_staging_folder_of_a_dead_run_is_taken_away(plant) -> None:
     plant.send("q", "a")
     plant.drain()
-    draft = plant.lake.draft(Place("drain", 1, "q"))
-    plant.spark.range(3).write.parquet(draft)
+    staging = plant.lake.staging(Place("drain", 1, "q"))
+    plant.spark.range(3).write.parquet(staging)
     assert plant.drained() == [b"a"]
     plant.drain()
-    assert not folders.exists(plant.spark, draft)
+    assert not folders.exists(plant.spark, staging)
 
 
 @pytest.mark.parametrize("end", ["released", "lost"])

@@ -77,7 +77,7 @@ class _Archive:
     def all(self, limit: int, max_rows: int | None) -> None:
         summary = self.summary
         number = summary.next_export
-        self.lake.clear_drafts(Place(summary.consumer, 0), but=number)
+        self.lake.clear_staging(Place(summary.consumer, 0), but=number)
         while max_rows is None or summary.rows < max_rows:
             most = limit if max_rows is None else min(limit, max_rows - summary.rows)
             try:

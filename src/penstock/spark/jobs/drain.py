@@ -109,7 +109,7 @@ class _Drain:
     run: Run
 
     def clear(self) -> None:
-        """Remove the folders of shipments that were given back, and the drafts of dead runs."""
+        """Remove the folders of shipments that were given back, and the staging folders of dead runs."""
         queue, consumer = self.summary.queue, self.summary.consumer
         known = {shipment.number: shipment for shipment in self.client.shipments(queue, consumer)}
         for number in self.lake.numbers(queue, consumer):
@@ -118,7 +118,7 @@ class _Drain:
                 self._remove(shipment)
         if not self.summary.dry_run:
             underway = next((it.number for it in known.values() if not it.has_ended), None)
-            self.lake.clear_drafts(self._place(0), but=underway)
+            self.lake.clear_staging(self._place(0), but=underway)
 
     def all(self, limit: int, max_messages: int | None) -> None:
         summary = self.summary

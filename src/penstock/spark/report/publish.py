@@ -37,16 +37,16 @@ def local_path(to: str) -> Path | None:
 
 def _write_locally(page: bytes, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
         try:
-            draft.write(page)
-            draft.flush()
-            os.fsync(draft.fileno())
+            temporary.write(page)
+            temporary.flush()
+            os.fsync(temporary.fileno())
             # A temporary file is for its owner only; a page is as open as any other new file.
-            os.chmod(draft.name, 0o666 & ~_umask())
-            os.replace(draft.name, path)
+            os.chmod(temporary.name, 0o666 & ~_umask())
+            os.replace(temporary.name, path)
         except BaseException:
-            os.unlink(draft.name)
+            os.unlink(temporary.name)
             raise
 
 
@@ -60,12 +60,12 @@ def write_by_hadoop(spark: SparkSession, page: bytes, to: str) -> None:
     jvm: Any = spark._jvm
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     target = jvm.org.apache.hadoop.fs.Path(to)
-    draft = jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid4().hex}")
+    temporary = jvm.org.apache.hadoop.fs.Path(target.getParent(), f".{target.getName()}.{uuid4().hex}")
     system = target.getFileSystem(configuration)
     # A local file system would leave a file of checksums beside the page.
     system.setWriteChecksum(False)
     try:
-        stream = system.create(draft, True)
+        stream = system.create(temporary, True)
         stream.write(page)
         stream.close()
         # Of Hadoop's two interfaces only this one replaces a file in one step.
@@ -74,6 +74,6 @@ def write_by_hadoop(spark: SparkSession, page: bytes, to: str) -> None:
         options[0] = renames.OVERWRITE
         qualified = system.makeQualified(target)
         context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(qualified.toUri(), configuration)
-        context.rename(system.makeQualified(draft), qualified, options)
+        context.rename(system.makeQualified(temporary), qualified, options)
     finally:
-        system.delete(draft, False)
+        system.delete(temporary, False)
