@@ -18,6 +18,7 @@ from penstock.client import (
     UnexpectedAnswer,
     Unreachable,
 )
+from penstock.client.address import Lost
 from penstock.client.patience import Tries
 from tests.client.test_transport import answer, listen  # noqa: F401
 
@@ -77,6 +78,27 @@ def test_an_earlier_try_may_have_arrived_although_the_last_did_not():
     with pytest.raises(Unreachable) as caught:
         tries.pause_after(Unreachable("away", sent=False), 10)
     assert caught.value.sent
+
+
+def test_a_kept_connection_that_broke_is_replaced_once_and_without_patience():
+    tries = Tries(Patience(), repeatable=True, now=0)
+    assert tries.pause_after(Lost("lost", sent=True, kept=True), 1) == 0
+    with pytest.raises(Lost):
+        tries.pause_after(Lost("lost", sent=True, kept=True), 1)
+
+
+def test_what_went_out_on_the_broken_connection_may_have_arrived():
+    tries = Tries(Patience(), repeatable=True, now=0)
+    tries.pause_after(Lost("lost", sent=True, kept=True), 1)
+    with pytest.raises(Unreachable) as caught:
+        tries.pause_after(Unreachable("away", sent=False), 1)
+    assert caught.value.sent
+
+
+@pytest.mark.parametrize(("repeatable", "kept"), [(False, True), (True, False)])
+def test_no_other_request_and_no_other_connection_is_tried_again(repeatable, kept):
+    with pytest.raises(Lost):
+        Tries(Patience(), repeatable=repeatable, now=0).pause_after(Lost("lost", sent=True, kept=kept), 1)
 
 
 def test_the_caller_sees_only_the_answer(listen, connect):  # noqa: F811

@@ -127,16 +127,20 @@ def _follow(client: Client, queue: str, limit: int, hold_ms: int | None, ack: bo
 
 
 def _as_they_come(client: Client, queue: str, limit: int, hold_ms: int | None) -> Iterator[list[ClaimedMessage]]:
-    """A server that is away for a while is waited for, but not the first time: then its address is wrong."""
-    from penstock.client import Unavailable, Unreachable
-    from penstock.client.patience import Pauses
+    """A server that is away for a while is waited for, but not the first time: then its address is wrong.
+
+    Not by the client's patience, which has an end and repeats no claim. Here the messages of a claim whose answer was
+    lost are ready again when it runs out, and come then.
+    """
+    from penstock.client import ClientError
+    from penstock.client.patience import Pauses, is_away
 
     reached, pauses = False, None
     while True:
         try:
             messages = client.claim(queue, limit, hold_ms, limits.WAIT_MS if reached else 0)
-        except (Unavailable, Unreachable) as error:
-            if not reached:
+        except ClientError as error:
+            if not (reached and is_away(error)):
                 raise
             if pauses is None:
                 pauses = Pauses(client.patience)

@@ -41,7 +41,12 @@ class Answer:
 
 
 class Lost(Unreachable):
-    """The connection ended where an answer should have come."""
+    """The connection ended where an answer should have come. `kept` says that it had been used before, so it may have
+    ended between two requests."""
+
+    def __init__(self, message: str, *, sent: bool = False, kept: bool = False) -> None:
+        super().__init__(message, sent=sent)
+        self.kept = kept
 
 
 class Doing(Enum):
@@ -88,8 +93,8 @@ class Address:
     def headers_with(self, more: Mapping[str, str] | None) -> Mapping[str, str]:
         return self._headers if more is None else {**self._headers, **more}
 
-    def translated(self, error: Exception, doing: Doing, timeout_s: float = 0) -> ClientError:
-        """The client's own error for a foreign one."""
+    def translated(self, error: Exception, doing: Doing, timeout_s: float = 0, *, kept: bool = False) -> ClientError:
+        """The client's own error for a foreign one; `kept` is about the connection, as in `Lost`."""
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         match doing, error:
             case Doing.READING, _:
@@ -101,7 +106,7 @@ class Address:
             case _, TimeoutError():
                 return Unreachable(f"no answer from {self.url} within {timeout_s:g} s", sent=True)
             case _, OSError() | IncompleteRead():
-                return Lost(f"lost the connection to {self.url}: {reason}", sent=True)
+                return Lost(f"lost the connection to {self.url}: {reason}", sent=True, kept=kept)
         return UnexpectedAnswer(f"{self.url} does not speak HTTP: {reason}")
 
 

@@ -184,11 +184,11 @@ class AsyncClient:
         if isinstance(request, Moot):
             return request.value
         pool = self._pool
-        begun_at, tries = time.monotonic(), None
+        tries, fresh = Tries(self.patience, request.repeatable, time.monotonic()), False
         while True:
             try:
-                return request.result(await pool.ask(request), pool.address)
+                return request.result(await pool.ask(request, fresh=fresh), pool.address)
             except (Unreachable, ServerFailed) as error:
-                tries = tries or Tries(self.patience, request.repeatable, begun_at)
                 pause_s = tries.pause_after(error, time.monotonic())
+                fresh = isinstance(error, Unreachable)
             await asyncio.sleep(pause_s)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from http.client import HTTPException
 from typing import Any, cast
 
-from penstock.client.address import FOREIGN, Address, Answer, Doing, Lost
+from penstock.client.address import FOREIGN, Address, Answer, Doing
 from penstock.client.requests import Request
 from penstock.client.response import Response
 from penstock.client.transport import MOST_IDLE, is_stale
@@ -28,19 +28,18 @@ class AsyncPool:
             for connection in idle:
                 await connection.close()
 
-    async def ask(self, request: Request[Any]) -> Answer:
-        """The answer, whatever its status. A request is repeated only where that cannot do anything twice: when a kept
-        connection breaks, and the request is repeatable."""
-        kept = self._kept()
-        if kept is not None:
-            try:
-                return await self._ask(kept, request)
-            except Lost:
-                # A connection that was just opened does not go stale: then the server itself is in trouble.
-                if not request.repeatable:
-                    raise
-        connection = await AsyncConnection.open(self.address)
-        return await self._ask(connection, request)
+    async def ask(self, request: Request[Any], *, fresh: bool = False) -> Answer:
+        """As `AsyncConnection.ask`, over a connection that was kept, unless a `fresh` one is wanted or needed."""
+        connection = None if fresh else self._kept()
+        if connection is None:
+            connection = await AsyncConnection.open(self.address)
+        closings = self._closings
+        answer = await connection.ask(request)
+        if closings == self._closings and connection.is_usable and len(self._idle) < MOST_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.abort()
+        return answer
 
     def _kept(self) -> AsyncConnection | None:
         loop = asyncio.get_running_loop()
@@ -53,15 +52,6 @@ class AsyncPool:
                 return connection
             connection.abort()
         return None
-
-    async def _ask(self, connection: AsyncConnection, request: Request[Any]) -> Answer:
-        closings = self._closings
-        answer = await connection.ask(request)
-        if closings == self._closings and connection.is_usable and len(self._idle) < MOST_IDLE:
-            self._idle.append(connection)
-        else:
-            connection.abort()
-        return answer
 
 
 class AsyncConnection(asyncio.Protocol):
@@ -106,6 +96,7 @@ class AsyncConnection(asyncio.Protocol):
         if self._transport is None:
             gone = ConnectionResetError("the server closed the connection")
             raise address.translated(gone, Doing.CONNECTING)
+        kept = self._response is not None
         self._timeout_s = address.timeout_s + request.wait_s
         self._response = Response()
         self._answered = self._loop.create_future()
@@ -114,7 +105,7 @@ class AsyncConnection(asyncio.Protocol):
                 self._transport.write(_head(address, request) + (request.body or b""))
                 return await self._answered
         except FOREIGN as error:
-            raise address.translated(error, Doing.ASKING, self._timeout_s) from error
+            raise address.translated(error, Doing.ASKING, self._timeout_s, kept=kept) from error
         finally:
             self._deadline = self._answered = None
             if not self._response.reusable:

@@ -187,11 +187,11 @@ class Client:
         if isinstance(request, Moot):
             return request.value
         pool = self._pool
-        begun_at, tries = time.monotonic(), None
+        tries, fresh = Tries(self.patience, request.repeatable, time.monotonic()), False
         while True:
             try:
-                return request.result(pool.ask(request), pool.address)
+                return request.result(pool.ask(request, fresh=fresh), pool.address)
             except (Unreachable, ServerFailed) as error:
-                tries = tries or Tries(self.patience, request.repeatable, begun_at)
                 pause_s = tries.pause_after(error, time.monotonic())
+                fresh = isinstance(error, Unreachable)
             time.sleep(pause_s)

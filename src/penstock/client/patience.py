@@ -1,8 +1,8 @@
 """How long a client tries, what it may try again, and how long it waits in between.
 
 A request is made again only where that cannot do anything twice: where the server was not reached at all, and where
-the request is repeatable, as a look, a shipment or a send with an idempotency key is. Nothing here waits or reads a
-clock.
+the request is repeatable, as a look, a shipment or a send with an idempotency key is. This is the one place that
+decides it. Nothing here waits or reads a clock.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from penstock.client.address import Lost
 from penstock.client.errors import ClientError, ServerFailed, Unavailable, Unreachable
 
 # Of a proxy whose server is away, and of a server that asks for patience.
@@ -28,6 +29,11 @@ class Patience:
 
 
 ONCE = Patience()
+
+
+def is_away(error: ClientError) -> bool:
+    """Whether the same request may succeed later: the server was not reached, did not answer, or asks for patience."""
+    return isinstance(error, Unreachable) or (isinstance(error, ServerFailed) and error.status in _TRY_AGAIN)
 
 
 class Pauses:
@@ -56,19 +62,29 @@ class Tries:
         self._pauses = Pauses(patience)
         self._tried = 0
         self._sent = False
+        self._reopened = False
 
     def pause_after(self, error: ClientError, now: float) -> float:
         """How long to wait before the next try. Raises the error where there is none: trying again could do something
-        twice, could not help, or the patience is over."""
+        twice, could not help, or the patience is over.
+
+        That a kept connection breaks is not a sign of trouble, since servers close those that are idle. So the first
+        of them costs no patience; one that was just opened does.
+        """
         self._tried += 1
+        if not is_away(error):
+            raise error
         if isinstance(error, Unreachable):
             # An earlier try may have arrived although the last one did not.
             error.sent = self._sent = self._sent or error.sent
-        elif not (isinstance(error, ServerFailed) and error.status in _TRY_AGAIN):
-            raise error
         else:
             self._sent = True
-        if not self._patience.total_s or (self._sent and not self._repeatable):
+        if self._sent and not self._repeatable:
+            raise error
+        if isinstance(error, Lost) and error.kept and not self._reopened:
+            self._reopened = True
+            return 0
+        if not self._patience.total_s:
             raise error
         pause_s = self._pauses.after(error)
         if now + pause_s >= self._end:

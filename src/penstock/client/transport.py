@@ -1,10 +1,9 @@
 """HTTP connections to one server, for any number of threads, and new ones in every process.
 
 A request goes out, a status and its bytes come back; nothing here knows of queues. A thread has a connection to itself
-for as long as its request takes, so that no thread reads the answer to another's request. A request is repeated only
-where that cannot do anything twice: when a kept connection turns out to be closed before a byte was sent, or when it
-breaks and the request is repeatable. After a fork the child uses none of its parent's connections, and says nothing on
-them.
+for as long as its request takes, so that no thread reads the answer to another's request. Nothing is asked twice here:
+a kept connection that turns out to be closed before a byte was sent is replaced, and for the rest `patience` decides.
+After a fork the child uses none of its parent's connections, and says nothing on them.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import os
 import select
 import threading
 import weakref
-from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPSConnection
 from typing import Any, Protocol
 
-from penstock.client.address import FOREIGN, Address, Answer, Doing, Lost
+from penstock.client.address import FOREIGN, Address, Answer, Doing
 from penstock.client.requests import Request
 
 # How many connections wait for their next request at most; more are closed when they are done.
@@ -49,10 +47,10 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    def ask(self, request: Request[Any]) -> Answer:
-        """As `Connection.ask`."""
+    def ask(self, request: Request[Any], *, fresh: bool = False) -> Answer:
+        """As `Connection.ask`, over a connection that was kept, unless a `fresh` one is wanted or needed."""
         with self._lock:
-            connection = self._idle.pop() if self._idle else Connection(self.address)
+            connection = self._idle.pop() if self._idle and not fresh else Connection(self.address)
             self._busy.add(connection)
         try:
             return connection.ask(request)
@@ -124,21 +122,12 @@ class Connection:
 
     def ask(self, request: Request[Any]) -> Answer:
         """The answer, whatever its status."""
-        headers = self._address.headers_with(request.headers)
+        address = self._address
+        headers = address.headers_with(request.headers)
         if self._http.sock is not None and is_stale(self._http.sock):
             self._http.close()
         kept = self._http.sock is not None
-        try:
-            return self._ask_once(request, headers)
-        except Lost:
-            # A connection that was just opened does not go stale: then the server itself is in trouble.
-            if not (kept and request.repeatable):
-                raise
-        return self._ask_once(request, headers)
-
-    def _ask_once(self, request: Request[Any], headers: Mapping[str, str]) -> Answer:
-        address = self._address
-        if self._http.sock is None:
+        if not kept:
             self._connect()
         finished = False
         timeout_s = address.timeout_s + request.wait_s
@@ -152,7 +141,7 @@ class Connection:
             finished = True
             return answer
         except FOREIGN as error:
-            raise address.translated(error, Doing.ASKING, timeout_s) from error
+            raise address.translated(error, Doing.ASKING, timeout_s, kept=kept) from error
         finally:
             # What is left unread, even after an interrupt, must never pass for the next request's answer.
             if not finished:
