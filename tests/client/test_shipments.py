@@ -55,6 +55,16 @@ def test_nothing_ready_is_no_shipment(client):
     assert (caught.value.status, caught.value.code) == (404, "shipment-not-found")
 
 
+def test_a_missing_queue_is_told_from_a_missing_shipment(jobs):
+    asks = (jobs.shipment, jobs.settle_shipment, jobs.release_shipment, jobs.beat_shipment,
+            lambda ref: list(jobs.read_shipment(ref)), lambda ref: list(jobs.arrow.read_shipment(ref)))  # fmt: skip
+    for ask in asks:
+        with pytest.raises(ShipmentNotFound):
+            ask(FIRST)
+        with pytest.raises(QueueNotFound, match="queue 'nowhere' does not exist"):
+            ask(ShipmentRef("nowhere", "lake", 1))
+
+
 def test_messages_are_read_by_position(jobs):
     jobs.claim_shipment(FIRST)
     assert texts(jobs, FIRST, 1, 3) == ["b", "c"]

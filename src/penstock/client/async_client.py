@@ -14,7 +14,7 @@ from penstock.client.address import Address
 from penstock.client.async_transport import AsyncPool
 from penstock.client.async_worker import AsyncWorker
 from penstock.client.errors import ServerFailed, Unreachable
-from penstock.client.methods import async_dialogue, async_pages, async_verb
+from penstock.client.methods import async_pages, async_verb
 from penstock.client.patience import ONCE, Patience, Tries
 from penstock.client.requests import Moot, Request
 from penstock.client.values import ClaimedMessage, Move
@@ -90,7 +90,7 @@ class AsyncClient:
     # Queues
 
     create_queue = async_verb(verbs.create_queue)
-    ensure_queue = async_dialogue(verbs.ensure_queue)
+    ensure_queue = async_verb(verbs.ensure_queue)
     update_queue = async_verb(verbs.update_queue)
     delete_queue = async_verb(verbs.delete_queue)
     queue = async_verb(verbs.queue)
@@ -131,7 +131,7 @@ class AsyncClient:
     claim_shipment = async_verb(verbs.claim_shipment)
     shipment = async_verb(verbs.shipment)
     shipments = async_pages(verbs.shipments)
-    next_shipment = async_dialogue(verbs.next_shipment)
+    next_shipment = async_verb(verbs.next_shipment)
     read_shipment = async_pages(verbs.read_shipment)
     settle_shipment = async_verb(verbs.settle_shipment)
     release_shipment = async_verb(verbs.release_shipment)
@@ -143,7 +143,7 @@ class AsyncClient:
     claim_export = async_verb(verbs.claim_export)
     export = async_verb(verbs.export)
     exports = async_pages(verbs.exports)
-    next_export = async_dialogue(verbs.next_export)
+    next_export = async_verb(verbs.next_export)
     read_export = async_pages(verbs.read_export)
     settle_export = async_verb(verbs.settle_export)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.client import verbs
 from penstock.client.address import Address
 from penstock.client.errors import ServerFailed, Unreachable
-from penstock.client.methods import dialogue, pages, verb
+from penstock.client.methods import pages, verb
 from penstock.client.patience import ONCE, Patience, Tries
 from penstock.client.requests import Moot, Request
 from penstock.client.transport import Pool
@@ -93,7 +93,7 @@ class Client:
     # Queues
 
     create_queue = verb(verbs.create_queue)
-    ensure_queue = dialogue(verbs.ensure_queue)
+    ensure_queue = verb(verbs.ensure_queue)
     update_queue = verb(verbs.update_queue)
     delete_queue = verb(verbs.delete_queue)
     queue = verb(verbs.queue)
@@ -134,7 +134,7 @@ class Client:
     claim_shipment = verb(verbs.claim_shipment)
     shipment = verb(verbs.shipment)
     shipments = pages(verbs.shipments)
-    next_shipment = dialogue(verbs.next_shipment)
+    next_shipment = verb(verbs.next_shipment)
     read_shipment = pages(verbs.read_shipment)
     settle_shipment = verb(verbs.settle_shipment)
     release_shipment = verb(verbs.release_shipment)
@@ -146,7 +146,7 @@ class Client:
     claim_export = verb(verbs.claim_export)
     export = verb(verbs.export)
     exports = pages(verbs.exports)
-    next_export = dialogue(verbs.next_export)
+    next_export = verb(verbs.next_export)
     read_export = pages(verbs.read_export)
     settle_export = verb(verbs.settle_export)
 

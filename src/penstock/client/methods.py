@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from penstock.client.errors import ClientError
-from penstock.client.requests import Dialogue, Moot, Pages, Request
+from penstock.client.requests import Asking, Moot, Pages, Request
 
 M = TypeVar("M", bound=Callable[..., object])
 P = ParamSpec("P")
@@ -28,20 +28,18 @@ class AsksAsync(Protocol):
     async def _ask(self, request: Request[T] | Moot[T]) -> T: ...
 
 
-def verb(describe: Callable[P, Request[T] | Moot[T]]) -> Callable[Concatenate[Asks, P], T]:
+def verb(describe: Callable[P, Asking[T]]) -> Callable[Concatenate[Asks, P], T]:
     @functools.wraps(describe)
     def method(client: Asks, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return client._ask(describe(*args, **kwargs))
+        return _result(client, describe(*args, **kwargs))
 
     return _as_method(method, describe, "{}")
 
 
-def async_verb(
-    describe: Callable[P, Request[T] | Moot[T]],
-) -> Callable[Concatenate[AsksAsync, P], Coroutine[Any, Any, T]]:
+def async_verb(describe: Callable[P, Asking[T]]) -> Callable[Concatenate[AsksAsync, P], Coroutine[Any, Any, T]]:
     @functools.wraps(describe)
     async def method(client: AsksAsync, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await client._ask(describe(*args, **kwargs))
+        return await _async_result(client, describe(*args, **kwargs))
 
     return _as_method(method, describe, "{}")
 
@@ -51,7 +49,7 @@ def pages(describe: Callable[P, Pages[T]]) -> Callable[Concatenate[Asks, P], Ite
     def method(client: Asks, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         request: Pages[T] | None = describe(*args, **kwargs)
         while request is not None:
-            page = client._ask(request)
+            page = _result(client, request)
             yield from page.items
             request = page.following
 
@@ -63,7 +61,7 @@ def async_pages(describe: Callable[P, Pages[T]]) -> Callable[Concatenate[AsksAsy
     async def method(client: AsksAsync, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         request: Pages[T] | None = describe(*args, **kwargs)
         while request is not None:
-            page = await client._ask(request)
+            page = await _async_result(client, request)
             for item in page.items:
                 yield item
             request = page.following
@@ -71,42 +69,36 @@ def async_pages(describe: Callable[P, Pages[T]]) -> Callable[Concatenate[AsksAsy
     return _as_method(method, describe, "AsyncIterator[{}]")
 
 
-def dialogue(describe: Callable[P, Dialogue[T]]) -> Callable[Concatenate[Asks, P], T]:
-    @functools.wraps(describe)
-    def method(client: Asks, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        steps = describe(*args, **kwargs)
-        try:
-            request = next(steps)
-            while True:
-                try:
-                    result = client._ask(request)
-                except ClientError as error:
-                    request = steps.throw(error)
-                else:
-                    request = steps.send(result)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    return _as_method(method, describe, "{}")
+def _result(client: Asks, asking: Asking[T]) -> T:
+    if isinstance(asking, Request | Moot):
+        return client._ask(asking)
+    try:
+        request = next(asking)
+        while True:
+            try:
+                result = client._ask(request)
+            except ClientError as error:
+                request = asking.throw(error)
+            else:
+                request = asking.send(result)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
-def async_dialogue(describe: Callable[P, Dialogue[T]]) -> Callable[Concatenate[AsksAsync, P], Coroutine[Any, Any, T]]:
-    @functools.wraps(describe)
-    async def method(client: AsksAsync, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        steps = describe(*args, **kwargs)
-        try:
-            request = next(steps)
-            while True:
-                try:
-                    result = await client._ask(request)
-                except ClientError as error:
-                    request = steps.throw(error)
-                else:
-                    request = steps.send(result)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    return _as_method(method, describe, "{}")
+async def _async_result(client: AsksAsync, asking: Asking[T]) -> T:
+    if isinstance(asking, Request | Moot):
+        return await client._ask(asking)
+    try:
+        request = next(asking)
+        while True:
+            try:
+                result = await client._ask(request)
+            except ClientError as error:
+                request = asking.throw(error)
+            else:
+                request = asking.send(result)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
 def _as_method(method: M, describe: Callable[..., object], result: str) -> M:

@@ -1,7 +1,7 @@
 """What a request is, and how its answer is read. Nothing here talks to a server.
 
-A verb of `verbs` or `arrow` describes one of four things: a `Request`; a `Moot` one, whose result is known without
-asking; `Pages`, each of which may name the request for the next; or a `Dialogue` of several requests.
+A verb of `verbs` or `arrow` describes one of three things: a `Request`; a `Moot` one, whose result is known without
+asking; or a `Dialogue` of several requests. For `Pages` the result is a page, which may name what to ask for the next.
 """
 
 from __future__ import annotations
@@ -59,13 +59,14 @@ class Moot(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     items: Sequence[T]
-    following: Request[Page[T]] | None = None
+    following: Asking[Page[T]] | None = None
 
-
-Pages: TypeAlias = Request[Page[T]] | Moot[Page[T]]
 
 # Yields requests and is sent their results, or thrown their errors; what it returns is the result of all.
 Dialogue: TypeAlias = Generator[Request[Any] | Moot[Any], Any, T]
+
+Asking: TypeAlias = Request[T] | Moot[T] | Dialogue[T]
+Pages: TypeAlias = Asking[Page[T]]
 
 
 # How a request is written

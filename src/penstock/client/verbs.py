@@ -243,9 +243,10 @@ def claim_shipment(
     return Request(_shipment_or_none, "PUT", path, body, repeatable=True, refusals=_SHIPMENT_CLAIM)
 
 
-def shipment(shipment: ShipmentRef | Shipment) -> Request[Shipment]:
+def shipment(shipment: ShipmentRef | Shipment) -> Dialogue[Shipment]:
     """How it is with a shipment, or how it ended."""
-    return Request(_shipment, "GET", _shipment_path(shipment), repeatable=True, refusals=_SHIPMENT)
+    path = _shipment_path(shipment)
+    return _in_queue(shipment, Request(_shipment, "GET", path, repeatable=True, refusals=_SHIPMENT))
 
 
 def shipments(queue: str, consumer: str | None = None, per_page: int = limits.LIST_LIMIT) -> Pages[Shipment]:
@@ -270,17 +271,17 @@ def read_shipment(
     return read_positions(shipment, start, stop, per_page, Form(_messages, len))
 
 
-def settle_shipment(shipment: ShipmentRef | Shipment, keep: bool = False) -> Request[Shipment]:
+def settle_shipment(shipment: ShipmentRef | Shipment, keep: bool = False) -> Dialogue[Shipment]:
     """Finish all its messages. `keep` leaves it readable until the consumer's next one is settled."""
     return _of_shipment(shipment, "/settle", {"keep": keep})
 
 
-def release_shipment(shipment: ShipmentRef | Shipment) -> Request[Shipment]:
+def release_shipment(shipment: ShipmentRef | Shipment) -> Dialogue[Shipment]:
     """Give all its messages back."""
     return _of_shipment(shipment, "/release", {})
 
 
-def beat_shipment(shipment: ShipmentRef | Shipment, hold_ms: int = _HOUR_MS) -> Request[Shipment]:
+def beat_shipment(shipment: ShipmentRef | Shipment, hold_ms: int = _HOUR_MS) -> Dialogue[Shipment]:
     """A heartbeat: hold it for `hold_ms` from now."""
     return _of_shipment(shipment, "/heartbeat", {"hold_ms": hold_ms})
 
@@ -379,7 +380,7 @@ class Form(Generic[T]):
 def read_positions(
     shipment: ShipmentRef | Shipment, start: int, stop: int | None, per_page: int, form: Form[T]
 ) -> Pages[T]:
-    def page(start: int) -> Request[Page[T]]:
+    def page(start: int) -> Dialogue[Page[T]]:
         def read(answer: Answer) -> Page[T]:
             items = form.items(answer)
             count = form.count(items)
@@ -388,7 +389,8 @@ def read_positions(
 
         limit = per_page if stop is None else min(per_page, stop - start)
         path = _shipment_path(shipment, "/messages", start=start, limit=limit)
-        return Request(read, "GET", path, repeatable=True, refusals=_SHIPMENT, headers=form.headers)
+        request = Request(read, "GET", path, repeatable=True, refusals=_SHIPMENT, headers=form.headers)
+        return _in_queue(shipment, request)
 
     return Moot(Page([])) if stop is not None and start >= stop else page(start)
 
@@ -444,11 +446,11 @@ def _exports_after(consumer: str | None, after: int, per_page: int) -> Request[P
 
 def _last_of(pages: Pages[T]) -> Dialogue[T | None]:
     last: T | None = None
-    request: Pages[T] | None = pages
-    while request is not None:
-        page: Page[T] = yield request
+    asking: Pages[T] | None = pages
+    while asking is not None:
+        page: Page[T] = (yield asking) if isinstance(asking, Request | Moot) else (yield from asking)
         last = page.items[-1] if page.items else last
-        request = page.following
+        asking = page.following
     return last
 
 
@@ -485,9 +487,21 @@ def _move_with(source: str, target: str | None, terms: MoveTerms) -> Request[Mov
     return Request(_move, "POST", "/v1/moves", body, refusals=_MOVE_START)
 
 
-def _of_shipment(shipment: ShipmentRef | Shipment, rest: str, asked: Mapping[str, object]) -> Request[Shipment]:
+def _of_shipment(shipment: ShipmentRef | Shipment, rest: str, asked: Mapping[str, object]) -> Dialogue[Shipment]:
     path = _shipment_path(shipment, rest)
-    return Request(_shipment, "POST", path, encoded(asked), repeatable=True, refusals=_SHIPMENT)
+    return _in_queue(shipment, Request(_shipment, "POST", path, encoded(asked), repeatable=True, refusals=_SHIPMENT))
+
+
+def _in_queue(shipment: ShipmentRef | Shipment, request: Request[T]) -> Dialogue[T]:
+    """A 404 does not say whether the shipment is missing or the whole queue. So the queue is asked for next, by the one
+    look at it that needs no other permission than the request itself."""
+    try:
+        result: T = yield request
+        return result
+    except ShipmentNotFound as error:
+        missing = error
+    yield _shipments_after(shipment.queue, shipment.consumer, 0, 1)
+    raise missing
 
 
 def _move_path(move_id: str, rest: str = "") -> str:

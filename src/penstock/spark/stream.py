@@ -89,7 +89,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             found = self._client.shipment(self._options.numbered(number))
         except ShipmentNotFound:
-            self._client.queue(self._options.queue)  # a missing queue is another matter than a missing number
             raise ShipmentGone(f"the server does not know shipment {number} of the checkpoint; {_START_OVER}") from None
         if found.state in _GIVEN_BACK:
             raise ShipmentGone(f"{gone(self._options, number, found.state)}; {_START_OVER}")
@@ -125,8 +124,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the queue once more and would come a second time; {_START_OVER} if that is acceptable"
             ) from None
         except ShipmentNotFound:
-            # It ended so long ago that it is forgotten, or the queue is gone.
-            self._client.queue(self._options.queue)
+            pass  # It ended so long ago that it is forgotten.
         self._settled = number
 
     def _following(self, done: int) -> int:
