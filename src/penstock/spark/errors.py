@@ -1,12 +1,15 @@
-"""What can go wrong on Spark's side, by who must act. What a server says comes as the client's errors.
+"""What can go wrong on Spark's side, by who must act.
 
 PenstockError
-├── InvalidOption     the caller: an option or a column of the data source is missing or makes no sense
-├── ShipmentGone      the caller: the messages to be read are no longer this consumer's
-├── WriteConflict     the caller: a chunk was sent before under the same key, with other content
-├── JobFailed         the operator: a job found something that it must not go on with; the text says what to do
-├── SparkMissing      the operator: PySpark is not installed
-└── JavaMissing       the operator: no Java that Spark runs on
+├── ClientError           what a server says, as `penstock.client.errors` has it; of these Spark adds to two:
+│   ├── ShipmentEnded
+│   │   └── ShipmentGone  the caller: the messages to be read are no longer this consumer's; see `how`
+│   └── SendConflict
+│       └── WriteConflict the caller: a chunk was sent before under the same key, with other content
+├── InvalidOption         the caller: an option or a column of the data source is missing or makes no sense
+├── JobFailed             the operator: a job found something that it must not go on with; the text says what to do
+├── SparkMissing          the operator: PySpark is not installed
+└── JavaMissing           the operator: no Java that Spark runs on
 
 Each has a `code`, a word for programs that does not change: `shipment-gone`.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from penstock.client import SendConflict, ShipmentEnded
 from penstock.errors import PenstockError
 from penstock.extras import how_to_get
 
@@ -25,12 +29,16 @@ class InvalidOption(PenstockError):
     code: ClassVar[str] = "invalid-option"
 
 
-class ShipmentGone(PenstockError):
-    code: ClassVar[str] = "shipment-gone"
+class ShipmentGone(ShipmentEnded):
+    code = "shipment-gone"
+
+    def __init__(self, message: str, how: str = "ended") -> None:
+        super().__init__(message, 410)
+        self.how = how
 
 
-class WriteConflict(PenstockError):
-    code: ClassVar[str] = "write-conflict"
+class WriteConflict(SendConflict):
+    code = "write-conflict"
 
 
 class JobFailed(PenstockError):

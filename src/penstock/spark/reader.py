@@ -81,7 +81,8 @@ class ShipmentReader(DataSourceReader):
                     if options.shipment
                     else f"another reader uses the consumer {consumer!r}: give each reader a consumer of its own"
                 )
-                raise ShipmentGone(f"{error}; {advice}") from None
+                error.args = (f"{error}; {advice}",)
+                raise
         return [] if claimed is None else slices(claimed, options.partitions)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -120,5 +121,6 @@ def gone(options: Options, number: int, how: str) -> ShipmentGone:
     }.get(how, "read the next one")
     return ShipmentGone(
         f"shipment {number} of {options.consumer!r} from {options.queue!r} can no longer be read, "
-        f"it was {how}: {advice}"
+        f"it was {how}: {advice}",
+        how,
     )

@@ -88,10 +88,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         number = end["shipment"]
         try:
             found = self._client.shipment(self._options.numbered(number))
-        except ShipmentNotFound:
-            raise ShipmentGone(f"the server does not know shipment {number} of the checkpoint; {_START_OVER}") from None
+        except ShipmentNotFound as error:
+            error.args = (f"the server does not know shipment {number} of the checkpoint; {_START_OVER}",)
+            raise
         if found.state in _GIVEN_BACK:
-            raise ShipmentGone(f"{gone(self._options, number, found.state)}; {_START_OVER}")
+            raise ShipmentGone(f"{gone(self._options, number, found.state)}; {_START_OVER}", found.state)
         if found.state == "open":
             self._beat(number)
         return slices(found, self._options.partitions)
@@ -121,7 +122,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except ShipmentEnded as error:
             raise ShipmentGone(
                 f"shipment {number} was processed, but {error.how} before it could be settled, so its messages are in "
-                f"the queue once more and would come a second time; {_START_OVER} if that is acceptable"
+                f"the queue once more and would come a second time; {_START_OVER} if that is acceptable",
+                error.how,
             ) from None
         except ShipmentNotFound:
             pass  # It ended so long ago that it is forgotten.
@@ -139,20 +141,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 shipment = self._client.claim_shipment(self._options.numbered(number), limit, self._hold_ms)
             except ShipmentEnded as error:
                 if error.how not in _GIVEN_BACK:
-                    raise self._taken(number) from None
+                    raise ShipmentGone(self._taken(number), error.how) from None
                 # Claimed by a run that ended before Spark noted it: its messages come with a later number.
                 number += 1
             except ShipmentConflict as error:
-                raise self._taken(number, error) from None
+                error.args = (self._taken(number, f" ({error})"),)
+                raise
             else:
                 if shipment is not None:
                     self._beat(shipment.number)
                 return shipment
 
-    def _taken(self, number: int, error: Exception | None = None) -> ShipmentGone:
-        more = f" ({error})" if error else ""
-        return ShipmentGone(
-            f"shipment {number} is not this query's to read{more}: another query uses the consumer "
+    def _taken(self, number: int, why: str = "") -> str:
+        return (
+            f"shipment {number} is not this query's to read{why}: another query uses the consumer "
             f"{self._options.consumer!r}, or the checkpoint is an old one; {_START_OVER}"
         )
 

@@ -84,7 +84,8 @@ class Sender:
                         f"{error}. An earlier attempt of this write sent other rows as chunk {number} of partition "
                         f"{partition}, or sent them in another order. When a task is run again its rows must be the "
                         "same and in the same order: sort within partitions, or checkpoint the input before it is "
-                        "written; and never use an idempotencyKey for two different writes"
+                        "written; and never use an idempotencyKey for two different writes",
+                        error.status,
                     ) from None
                 messages += sent.count
                 stored += sent.stored

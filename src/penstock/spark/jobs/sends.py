@@ -170,7 +170,8 @@ def _sent(batch: pa.RecordBatch, client: Client, queue: str, key: str, numbers: 
         try:
             sent = client.arrow.send(queue, chunk, f"{key}/{next(numbers)}")
         except SendConflict as error:
-            raise SendConflict(f"{error}: these are not the rows that were sent before under the same key") from None
+            error.args = (f"{error}: these are not the rows that were sent before under the same key",)
+            raise
         total += Sent(sent.count, 0, sent.count) if sent.repeated else Sent(sent.count, sent.stored, 0)
     return total
 
