@@ -8,7 +8,16 @@ import sys
 import pyarrow as pa
 import pytest
 
-from penstock.client import Client, ExportRef, SendConflict, SentCounts, ShipmentEnded, ShipmentRef, UnexpectedAnswer
+from penstock.client import (
+    Client,
+    ExportRef,
+    InvalidRequest,
+    SendConflict,
+    SentCounts,
+    ShipmentEnded,
+    ShipmentRef,
+    UnexpectedAnswer,
+)
 from tests.client.test_transport import answer, listen  # noqa: F401
 
 FIRST = ShipmentRef("jobs", "lake", 1)
@@ -56,6 +65,20 @@ def test_claims_and_acks(jobs):
     nothing = jobs.arrow.claim("jobs")
     assert nothing.num_rows == 0
     assert jobs.arrow.ack("jobs", nothing["receipt"]) == []
+
+
+def test_renewals_and_releases(jobs):
+    jobs.arrow.send("jobs", batch("a", "b"))
+    receipts = jobs.arrow.claim("jobs", limit=10)["receipt"]
+    assert jobs.arrow.renew("jobs", receipts, 60_000) == [True, True]
+    assert jobs.arrow.release("jobs", receipts[:1]) == [True]
+    assert jobs.arrow.release("jobs", pa.chunked_array([receipts[1:]]), delay_ms=60_000) == [True]
+    count = jobs.queue("jobs").count
+    assert (count.ready, count.delayed) == (1, 1)
+    assert jobs.arrow.renew("jobs", receipts[:0], 60_000) == jobs.arrow.release("jobs", receipts[:0]) == []
+    for verb in (jobs.arrow.ack, jobs.arrow.release, lambda queue, none: jobs.arrow.renew(queue, none, 60_000)):
+        with pytest.raises(InvalidRequest, match="a receipt must not be null"):
+            verb("jobs", pa.array([None], pa.string()))
 
 
 def test_a_shipment_is_read_by_position(jobs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,10 +13,13 @@ import pyarrow.compute as pc
 from penstock import limits
 from penstock.client import verbs
 from penstock.client.address import Answer
+from penstock.client.errors import InvalidRequest
 from penstock.client.methods import Asks, AsksAsync, async_pages, async_verb, pages, verb
 from penstock.client.requests import Moot, Pages, Request, queue_path
 from penstock.client.values import Export, ExportRef, LedgerFilter, SentCounts, Shipment, ShipmentRef
 from penstock.client.verbs import Form
+
+Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 ARROW = "application/vnd.apache.arrow.stream"
 _ACCEPT: Mapping[str, str] = {"Accept": ARROW}
@@ -42,12 +45,22 @@ def claim(queue: str, limit: int = 1, hold_ms: int | None = None, wait_ms: int =
     return Request(_whole, asked.method, asked.path, asked.body, wait_s=asked.wait_s, headers=_ACCEPT)
 
 
-def ack(queue: str, receipts: pa.Array | pa.ChunkedArray) -> Request[list[bool]] | Moot[list[bool]]:
+def ack(queue: str, receipts: Column) -> Request[list[bool]] | Moot[list[bool]]:
     """As `Client.ack`, of the column `receipt` of a claim."""
     if not len(receipts):
         return Moot([])
     body = _written(pa.table({"receipt": receipts}))
     return Request(verbs.done_from, "POST", queue_path(queue, "/ack"), body, headers={"Content-Type": ARROW})
+
+
+def renew(queue: str, receipts: Column, hold_ms: int) -> Request[list[bool]] | Moot[list[bool]]:
+    """As `Client.renew`, of the column `receipt` of a claim."""
+    return verbs.renew(queue, _texts(receipts), hold_ms)
+
+
+def release(queue: str, receipts: Column, delay_ms: int | None = None) -> Request[list[bool]] | Moot[list[bool]]:
+    """As `Client.release`, of the column `receipt` of a claim."""
+    return verbs.release(queue, _texts(receipts), delay_ms)
 
 
 def peek(queue: str, limit: int = limits.BULK_LIMIT, after: str | None = None) -> Request[PeekedBatch]:
@@ -86,6 +99,8 @@ class Arrow:
     send = verb(send)
     claim = verb(claim)
     ack = verb(ack)
+    renew = verb(renew)
+    release = verb(release)
     peek = verb(peek)
     read_shipment = pages(read_shipment)
     ledger = pages(ledger)
@@ -101,10 +116,20 @@ class AsyncArrow:
     send = async_verb(send)
     claim = async_verb(claim)
     ack = async_verb(ack)
+    renew = async_verb(renew)
+    release = async_verb(release)
     peek = async_verb(peek)
     read_shipment = async_pages(read_shipment)
     ledger = async_pages(ledger)
     read_export = async_pages(read_export)
+
+
+def _texts(receipts: Column) -> list[str]:
+    """For the routes that read receipts in JSON only."""
+    if receipts.null_count:
+        raise InvalidRequest("a receipt must not be null")
+    texts: list[str] = receipts.to_pylist()
+    return texts
 
 
 def _written(messages: pa.RecordBatch | pa.Table) -> bytes:
