@@ -108,6 +108,14 @@ def test_both_clients_have_the_same_methods_with_the_same_parameters():
     assert inspect.signature(Client.__init__) == inspect.signature(AsyncClient.__init__)
 
 
+def test_both_workers_have_the_same_options_and_defaults():
+    """Written out twice, since that is what a reader and an editor see."""
+    sync, asynchronous = (inspect.signature(kind.work).parameters for kind in (Client, AsyncClient))
+    differing = {name for name in sync if sync[name] != asynchronous[name]}
+    assert differing == {"handle", "stop"}
+    assert sync["stop"].default is asynchronous["stop"].default is None
+
+
 def test_a_method_can_be_asked_what_it_takes():
     told = inspect.signature(Client().send)
     assert list(told.parameters) == ["queue", "body", "content_type", "attributes", "delay_ms"]

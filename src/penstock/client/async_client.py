@@ -176,8 +176,7 @@ class AsyncClient:
         What `handle` returns from is acked; what it raises from is released, for `backoff_ms` after its first delivery
         and twice as long after each other one. Meanwhile the claims are renewed.
         """
-        plan = Plan(queue, concurrency, concurrency if limit is None else limit, hold_ms, wait_ms, backoff_ms,
-                    longest_backoff_ms, grace_s, until_empty)  # fmt: skip
+        plan = Plan(queue, concurrency, limit, hold_ms, wait_ms, backoff_ms, longest_backoff_ms, grace_s, until_empty)
         return await AsyncWorker(self, plan, handle, stop).run(signals=signals)
 
     async def _ask(self, request: Request[T] | Moot[T]) -> T:

@@ -194,22 +194,15 @@ class AsyncWorker:
                 pass
         while messages:
             try:
-                done = await self._ask(messages, verdict)
+                done = await self._client._ask(verdict.report(self._plan.queue, messages))
                 self._server.answered()
-                for message, was_held in zip(messages, done, strict=True):
-                    self._book.reported(message, verdict, was_held)
+                self._book.reported(messages, verdict, done)
                 break
             except ClientError as error:
                 if await self._gives_up(error, pauses):
-                    for message in messages:
-                        self._book.unreported(message, verdict)
+                    self._book.unreported(messages, verdict)
                     break
         self._news.set()
-
-    async def _ask(self, messages: list[ClaimedMessage], verdict: Verdict) -> list[bool]:
-        if verdict.acks:
-            return await self._client.ack(self._plan.queue, messages)
-        return await self._client.release(self._plan.queue, messages, verdict.delay_ms)
 
     async def _gives_up(self, error: ClientError, pauses: Pauses) -> bool:
         try:

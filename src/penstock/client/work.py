@@ -8,7 +8,9 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from penstock.client import verbs
 from penstock.client.errors import ClientError, ServerFailed, Unreachable
+from penstock.client.requests import Moot, Request
 from penstock.client.values import ClaimedMessage
 
 log = logging.getLogger("penstock.worker")
@@ -53,7 +55,7 @@ class Plan:
 
     queue: str
     concurrency: int
-    limit: int
+    limit: int | None
     hold_ms: int
     wait_ms: int
     backoff_ms: int | None
@@ -64,12 +66,16 @@ class Plan:
     def __post_init__(self) -> None:
         if self.concurrency < 1:
             raise ValueError("a worker's concurrency is 1 or more")
-        if not self.concurrency <= self.limit <= _MOST_HELD:
+        if not self.concurrency <= self.most_held <= _MOST_HELD:
             raise ValueError(f"a worker's limit is between its concurrency and {_MOST_HELD:,}")
         if self.hold_ms < 100:
             raise ValueError("a worker's hold_ms is 100 or more, or it could not renew in time")
         if self.wait_ms < 0 or self.longest_backoff_ms < 0 or (self.backoff_ms or 0) < 0 or self.grace_s < 0:
             raise ValueError("wait_ms, backoff_ms, longest_backoff_ms and grace_s are not negative")
+
+    @property
+    def most_held(self) -> int:
+        return self.concurrency if self.limit is None else self.limit
 
     @property
     def renew_every_s(self) -> float:
@@ -79,9 +85,9 @@ class Plan:
     def wanted(self, held: int) -> int:
         """How many to claim, when so many are held. As long as every handler has something to do, only when what lies
         ahead is half used up: one large claim costs the server less than many small ones."""
-        ahead = self.limit - self.concurrency
+        ahead = self.most_held - self.concurrency
         enough = self.concurrency + ahead // 2 + 1 if ahead else self.concurrency
-        return self.limit - held if held < enough else 0
+        return self.most_held - held if held < enough else 0
 
     def delay_ms(self, message: ClaimedMessage) -> int | None:
         """None leaves it to the queue."""
@@ -102,6 +108,10 @@ class Verdict:
     @property
     def acks(self) -> bool:
         return self.outcome in ("acked", "discarded")
+
+    def report(self, queue: str, messages: list[ClaimedMessage]) -> Request[list[bool]] | Moot[list[bool]]:
+        """How the server is told."""
+        return verbs.ack(queue, messages) if self.acks else verbs.release(queue, messages, self.delay_ms)
 
 
 RETURNED = Verdict("returned", 0)
@@ -148,23 +158,24 @@ class Book:
     def begin_report(self, messages: Iterable[ClaimedMessage]) -> None:
         self._reporting.update(message.receipt for message in messages)
 
-    def reported(self, message: ClaimedMessage, verdict: Verdict, done: bool) -> None:
-        outcome = verdict.outcome if done else "lost"
-        self._leave(message, outcome)
-        if not done:
+    def reported(self, messages: list[ClaimedMessage], verdict: Verdict, done: list[bool]) -> None:
+        for message, was_held in zip(messages, done, strict=True):
+            self._leave(message, verdict.outcome if was_held else "lost")
+            if was_held:
+                _tell(message, verdict)
+                continue
             log.warning(
                 "message %s of %s was %s too late: its claim had ended, and it is delivered again",
                 *(message.id, self.queue, "handled" if verdict.acks else verdict.outcome),
             )
-        else:
-            _tell(message, verdict)
 
-    def unreported(self, message: ClaimedMessage, verdict: Verdict) -> None:
-        self._leave(message, "unfinished")
-        log.warning(
-            "message %s of %s could not be %s: it is delivered again when its claim runs out",
-            *(message.id, self.queue, verdict.outcome),
-        )
+    def unreported(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
+        for message in messages:
+            self._leave(message, "unfinished")
+            log.warning(
+                "message %s of %s could not be %s: it is delivered again when its claim runs out",
+                *(message.id, self.queue, verdict.outcome),
+            )
 
     def close(self) -> None:
         """What is still held now is not waited for."""

@@ -191,24 +191,17 @@ class Worker:
                 pass
         while messages:
             try:
-                done = self._ask(messages, verdict)
+                done = self._client._ask(verdict.report(self._plan.queue, messages))
                 self._server.answered()
                 with self._lock:
-                    for message, was_held in zip(messages, done, strict=True):
-                        self._book.reported(message, verdict, was_held)
+                    self._book.reported(messages, verdict, done)
                 break
             except ClientError as error:
                 if self._gives_up(error, pauses):
                     with self._lock:
-                        for message in messages:
-                            self._book.unreported(message, verdict)
+                        self._book.unreported(messages, verdict)
                     break
         self._news.put(None)
-
-    def _ask(self, messages: list[ClaimedMessage], verdict: Verdict) -> list[bool]:
-        if verdict.acks:
-            return self._client.ack(self._plan.queue, messages)
-        return self._client.release(self._plan.queue, messages, verdict.delay_ms)
 
     def _gives_up(self, error: ClientError, pauses: Pauses) -> bool:
         try:
