@@ -50,15 +50,15 @@ def read(spark: Any, url: str) -> None:
 
 def others(spark: Any, url: str, folder: str) -> None:
     """The rest of the jobs, on JSON messages in the queue "q"; says what each came to."""
-    from penstock.spark.jobs import Body, Run, Server, archive, audit, dedup, drain, replay, triage
-    from penstock.spark.report.job import report
+    from penstock.spark.jobs import Body, Run, Server, Source, archive, audit, dedup, drain, replay, triage
+    from penstock.spark.report import report
 
     server, run, lake = Server(url), Run(spark), f"{folder}/lake"
     told: dict[str, object] = {"triaged": triage(server, "q", run=run).messages}
     drained = drain(server, "q", lake, body=Body("json", "n INT"), run=run)
     told |= {"drained": drained.messages, "bad": drained.bad_records, "archived": archive(server, lake, run=run).rows}
     told |= {"kept": dedup(lake, f"{folder}/single", run=run).kept}
-    told |= {"replayed": replay(server, "q", lake=lake, yes=True, run=run).sent}
+    told |= {"replayed": replay(server, Source(lake=lake), "q", yes=True, run=run).sent}
     report(lake, f"{folder}/page.html", run=run)
     told |= {"findings": audit(server, lake, run=run).findings}
     sys.stdout.write(json.dumps(told))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.client import Draft
-from penstock.spark.jobs import Body, Run, Server, archive, audit, dedup, drain, load, replay, triage
+from penstock.spark.jobs import Body, Run, Server, Source, archive, audit, dedup, drain, load, replay, triage
 from penstock.spark.lake import Lake
 from tests.servers import ThreadServer
 
@@ -58,7 +58,8 @@ class Plant:
 
     def replay(self, to: str = "other", **options: Any) -> Any:
         run = self._run(options)
-        return replay(self.server, to, run=run, **options)
+        source = {name: options.pop(name) for name in ("lake", "queue", "where", "label") if name in options}
+        return replay(self.server, Source(**source), to, run=run, **options)
 
     def audit(self, **options: Any) -> Any:
         run = self._run(options)

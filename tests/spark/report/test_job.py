@@ -12,7 +12,7 @@ import pytest
 
 from penstock.client import Client
 from penstock.spark.jobs import JobFailed, Run, Server
-from penstock.spark.report.job import report
+from penstock.spark.report import Scope, report
 from penstock.spark.report.publish import write_by_hadoop
 from tests.lacking import not_installed
 from tests.servers import ThreadServer
@@ -90,7 +90,7 @@ def test_a_lake_without_a_ledger_gives_a_page_that_says_so(spark: SparkSession, 
 def test_one_queue_and_a_part_of_the_time(spark: SparkSession, archived: Archived, tmp_path: Path) -> None:
     to = tmp_path / "report.html"
     since, until = (datetime.fromtimestamp((EIGHT + hours * HOUR) / 1000, UTC) for hours in (3, 6))
-    summary = report(archived(day()), str(to), since=since, until=until, queue="q1", run=Run(spark))
+    summary = report(archived(day()), str(to), Scope(since, until, queue="q1"), run=Run(spark))
     assert summary.rows == 2
     assert "Only since 2026-10-09 11:00:00 and until 2026-10-09 14:00:00 UTC" in to.read_text()
     assert ">q1</h2>" in to.read_text()
@@ -101,7 +101,7 @@ def test_the_same_ledger_archived_twice_counts_once(spark: SparkSession, archive
     to = str(tmp_path / "report.html")
     lake = archived([row(1), row(2)], "archive", "other")
     assert report(lake, to, run=Run(spark)).rows == 2
-    assert report(lake, to, consumer="other", run=Run(spark)).consumer == "other"
+    assert report(lake, to, Scope(consumer="other"), run=Run(spark)).consumer == "other"
     with pytest.raises(JobFailed, match="choose one of left, right"):
         report(archived([row(1)], "left", "right"), to, run=Run(spark))
 
@@ -109,7 +109,7 @@ def test_the_same_ledger_archived_twice_counts_once(spark: SparkSession, archive
 def test_a_time_that_ends_before_it_begins_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     when = datetime(2026, 10, 9, tzinfo=UTC)
     with pytest.raises(JobFailed, match="earlier"):
-        report(str(tmp_path), str(tmp_path / "r.html"), since=when, until=when, run=Run(spark))
+        report(str(tmp_path), str(tmp_path / "r.html"), Scope(when, when), run=Run(spark))
 
 
 def test_it_tells_what_the_queues_hold_now(

@@ -24,6 +24,7 @@ from penstock.cli.pipeline.job import (
 from penstock.cli.text import number
 
 _JOBS = "penstock.spark.jobs"
+_REPORT = "penstock.spark.report"
 _DAY_OR_INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 
@@ -132,9 +133,10 @@ def archive(as_json: bool, **options: Any) -> int | None:
 @json_option
 def report(as_json: bool, live: bool, since: datetime | None, until: datetime | None, **options: Any) -> int | None:
     """Write one HTML page about the ledger that was archived in a lake: throughput, latency, outcomes."""
-    job = imported("penstock.spark.report.job", "report")
+    job, scope = imported(_REPORT, "report"), imported(_REPORT, "Scope")
     server = server_of(options)
-    return run(job, as_json, server=server if live else None, since=_utc(since), until=_utc(until), **options)
+    wanted = scope(_utc(since), _utc(until), options.pop("queue"), options.pop("consumer"))
+    return run(job, as_json, scope=wanted, server=server if live else None, **options)
 
 
 def _utc(when: datetime | None) -> datetime | None:
@@ -196,7 +198,8 @@ def replay(as_json: bool, yes: bool, **options: Any) -> int | None:
     """
     if (options["lake"] is None) == (options["queue"] is None):
         raise click.UsageError("name either --lake or --queue")
-    return run(imported(_JOBS, "replay"), as_json, server_of(options), yes=yes, **options)
+    source = imported(_JOBS, "Source")(*(options.pop(name) for name in ("lake", "queue", "where", "label")))
+    return run(imported(_JOBS, "replay"), as_json, server_of(options), source, yes=yes, **options)
 
 
 @click.command()

@@ -19,7 +19,7 @@ from penstock.spark.demo.workers import DEAD_LETTERS, EVENTS, ORDERS, Workers, c
 from penstock.spark.errors import JobFailed
 from penstock.spark.jobs import Body, Run, Server, Shape, Summary, archive, audit, drain, load
 from penstock.spark.jobs.run import timed
-from penstock.spark.report.job import report
+from penstock.spark.report import report
 from penstock.terminal import Lines, Progress
 
 MESSAGES = 5_000

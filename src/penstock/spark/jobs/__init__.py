@@ -14,13 +14,13 @@ from penstock.spark.jobs.audit import AuditSummary, audit
 from penstock.spark.jobs.dedup import DedupSummary, dedup
 from penstock.spark.jobs.drain import Body, DrainSummary, drain
 from penstock.spark.jobs.load import LoadSummary, Shape, load
-from penstock.spark.jobs.replay import ReplaySummary, replay
+from penstock.spark.jobs.replay import ReplaySummary, Source, replay
 from penstock.spark.jobs.run import Run, Summary
 from penstock.spark.jobs.triage import TriageSummary, triage
 from penstock.spark.server import Server
 
 __all__ = [
     "ArchiveSummary", "AuditSummary", "Body", "DedupSummary", "DrainSummary", "JobFailed", "LoadSummary",
-    "ReplaySummary", "Run", "Server", "Shape", "Summary", "TriageSummary", "archive", "audit", "dedup", "drain", "load",
-    "replay", "triage",
+    "ReplaySummary", "Run", "Server", "Shape", "Source", "Summary", "TriageSummary", "archive", "audit", "dedup",
+    "drain", "load", "replay", "triage",
 ]  # fmt: skip

@@ -56,6 +56,22 @@ _HOLD_MS = 15 * 60 * 1000
 _BYTES = "_bytes"
 
 
+@dataclass(frozen=True)
+class Source:
+    """What is replayed: the messages of a lake or of a queue, all of them or those of which `where` holds, SQL over id,
+    sent_at, content_type, attributes, receives, queue and body as text. A source in a lake is sent once; with another
+    `label` it is another source."""
+
+    lake: str | None = None
+    queue: str | None = None
+    where: str | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.lake is None) == (self.queue is None):
+            raise JobFailed("replay from a lake or from a queue: name one of them")
+
+
 @dataclass
 class ReplaySummary(Summary):
     source: str
@@ -90,36 +106,26 @@ class ReplaySummary(Summary):
 
 
 def replay(
-    server: Server,
-    to: str,
-    *,
-    lake: str | None = None,
-    queue: str | None = None,
-    where: str | None = None,
-    yes: bool = False,
-    label: str = "",
-    limit: int = LIMIT,
-    run: Run = Run(),
+    server: Server, source: Source, to: str, *, yes: bool = False, limit: int = LIMIT, run: Run = Run()
 ) -> ReplaySummary:
-    """Without `yes` it only counts. `where` is SQL over id, sent_at, content_type, attributes, receives, queue and
-    body as text. The same replay from the lake sends nothing again, unless it has another `label`."""
-    if (lake is None) == (queue is None):
-        raise JobFailed("replay from a lake or from a queue: name one of them")
+    """Sends what the source names to the queue `to`; without `yes` it only counts. From a queue it takes shipments of
+    up to `limit` messages, unless it takes only some."""
+    lake, queue = source.lake, source.queue
     if queue == to:
         raise JobFailed(f"{to} cannot be replayed to itself")
-    summary = ReplaySummary(lake or queue or "", to, where, dry_run=run.dry_run or not yes)
+    summary = ReplaySummary(lake or queue or "", to, source.where, dry_run=run.dry_run or not yes)
     with timed(summary), server.client() as client:
         client.queue(to)
         if queue is not None:
             client.queue(queue)
         with run.session("replay") as session, settings(session, STEADY):
-            _check(session, where)
+            _check(session, source.where)
             job = _Replay(session, server, client, summary, run)
             if summary.dry_run:
                 job.count(Lake(session, lake).read_messages() if lake else server.read(session, str(queue)))
             elif lake is not None:
-                job.from_lake(Lake(session, lake), label)
-            elif queue is not None and where is None:
+                job.from_lake(Lake(session, lake), source.label)
+            elif queue is not None and source.where is None:
                 job.all_of(queue, limit)
             elif queue is not None:
                 job.some_of(queue)

@@ -9,3 +9,9 @@
 
 It reads the lake, and of a server at most the counts of now. It changes neither.
 """
+
+from __future__ import annotations
+
+from penstock.spark.report.job import ReportSummary, Scope, report
+
+__all__ = ["ReportSummary", "Scope", "report"]

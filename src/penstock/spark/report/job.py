@@ -35,6 +35,26 @@ _EXCERPT_BYTES = 512
 _FOR_FEW_GROUPS = {"spark.sql.shuffle.partitions": "8"}
 
 
+@dataclass(frozen=True)
+class Scope:
+    """What a report is about. `since` and `until` bound the time, `queue` takes one queue only. A lake may hold the
+    ledger more than once, archived by several consumers: `consumer` says which to read. A datetime without a zone is
+    UTC."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    queue: str | None = None
+    consumer: str | None = None
+
+    @property
+    def since_ms(self) -> int | None:
+        return _ms(self.since)
+
+    @property
+    def until_ms(self) -> int | None:
+        return _ms(self.until)
+
+
 @dataclass
 class ReportSummary(Summary):
     lake: str
@@ -57,45 +77,24 @@ class ReportSummary(Summary):
 
 
 def report(
-    lake: str,
-    to: str,
-    *,
-    server: Server | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    queue: str | None = None,
-    consumer: str | None = None,
-    run: Run = Run(),
+    lake: str, to: str, scope: Scope = Scope(), *, server: Server | None = None, run: Run = Run()
 ) -> ReportSummary:
-    """Writes the page to `to`, a local file or a path that Hadoop knows.
-
-    `since` and `until` bound the time, `queue` takes one queue only. A lake may hold the ledger more than once,
-    archived by several consumers: `consumer` says which to read. With a `server` the page also tells how many messages
-    its queues hold now. A datetime without a zone is UTC.
-    """
+    """Writes the page to `to`, a local file or a path that Hadoop knows. With a `server` the page also tells how many
+    messages its queues hold now."""
     summary = ReportSummary(lake, to, run.dry_run)
-    asked = _Asked(lake, _ms(since), _ms(until), queue)
-    if asked.since is not None and asked.until is not None and asked.since >= asked.until:
+    if scope.since_ms is not None and scope.until_ms is not None and scope.since_ms >= scope.until_ms:
         raise JobFailed("`since` must be earlier than `until`")
     with timed(summary), server.client() if server else nullcontext() as client, run.session("report") as session:
         place = Lake(session, lake)
-        summary.consumer = _chosen(place.archivists(), consumer)
+        summary.consumer = _chosen(place.archivists(), scope.consumer)
         if not run.dry_run:
             with settings(session, _FOR_FEW_GROUPS):
-                facts = _facts(place, asked, summary, client, run)
+                facts = _facts(place, scope, summary, client, run)
             summary.rows, summary.queues = facts.rows, facts.distinct
             page = render(facts).encode()
             summary.bytes = len(page)
             publish(session, page, to)
     return summary
-
-
-@dataclass(frozen=True)
-class _Asked:
-    lake: str
-    since: int | None
-    until: int | None
-    queue: str | None
 
 
 def _ms(when: datetime | None) -> int | None:
@@ -113,16 +112,17 @@ def _chosen(found: list[str], wanted: str | None) -> str | None:
     raise JobFailed(f"several consumers have archived the ledger there: choose one of {', '.join(found)}")
 
 
-def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, client: Client | None, run: Run) -> Facts:
-    empty = Facts(asked.lake, summary.consumer, system_clock(), since=asked.since, until=asked.until, queue=asked.queue)
+def _facts(lake: Lake, scope: Scope, summary: ReportSummary, client: Client | None, run: Run) -> Facts:
+    since, until = scope.since_ms, scope.until_ms
+    empty = Facts(summary.lake, summary.consumer, system_clock(), since=since, until=until, queue=scope.queue)
     archived = lake.read_ledger().where(F.col("consumer") == (summary.consumer or ""))
-    rows = figures.within(archived, asked.since, asked.until, asked.queue)
+    rows = figures.within(archived, since, until, scope.queue)
     run.progress.say("looking at the ledger")
     total = figures.totals(rows, QUEUES_TOLD).collect()[0]
     if not total.messages:
         return empty
     names = [it.queue for it in total.queues]
-    axis = _axis(total, asked)
+    axis = _axis(total, scope)
     run.progress.say(f"counting {total.messages:,} rows per {axis.unit}")
     found = series_of(
         (row.asDict() for row in figures.figures(figures.histogram(rows, axis), names).collect()), axis.count
@@ -143,12 +143,13 @@ def _facts(lake: Lake, asked: _Asked, summary: ReportSummary, client: Client | N
     )
 
 
-def _axis(total: Row, asked: _Asked) -> Axis:
+def _axis(total: Row, scope: Scope) -> Axis:
     """From the first send to the last finish. But a few messages that were sent long before anything finished must not
     squeeze all the others into a corner: what came before is shown as backlog."""
-    last = total.finished_to if asked.until is None else min(total.finished_to, asked.until - 1)
-    if asked.since is not None:
-        return make_axis(asked.since, max(last, asked.since))
+    since, until = scope.since_ms, scope.until_ms
+    last = total.finished_to if until is None else min(total.finished_to, until - 1)
+    if since is not None:
+        return make_axis(since, max(last, since))
     lead = max(last - total.finished_from, HOUR_MS)
     first = max(total.sent_from, total.finished_from - lead)
     return make_axis(min(first, last), last)
