@@ -18,9 +18,10 @@ from penstock.spark.jobs.replay import ReplaySummary, Source, replay
 from penstock.spark.jobs.run import Run, Summary
 from penstock.spark.jobs.triage import TriageSummary, triage
 from penstock.spark.server import Server
+from penstock.terminal import Bar, Lines, Quiet
 
 __all__ = [
-    "ArchiveSummary", "AuditSummary", "Body", "DedupSummary", "DrainSummary", "JobFailed", "LoadSummary",
-    "ReplaySummary", "Run", "Server", "Shape", "Source", "Summary", "TriageSummary", "archive", "audit", "dedup",
-    "drain", "load", "replay", "triage",
+    "ArchiveSummary", "AuditSummary", "Bar", "Body", "DedupSummary", "DrainSummary", "JobFailed", "Lines",
+    "LoadSummary", "Quiet", "ReplaySummary", "Run", "Server", "Shape", "Source", "Summary", "TriageSummary", "archive",
+    "audit", "dedup", "drain", "load", "replay", "triage",
 ]  # fmt: skip
