@@ -92,8 +92,8 @@ def test_the_glossary_has_one_line_for_each_word() -> None:
 
 
 WORDS = """
-    queue message draft send claim receipt ack renew release peek purge move sweep transfer settle shipment
-    export consumer ledger tally count face edge broker operation unit lane store engine route
+    queue message setting draft send claim receipt ack renew release peek purge move sweep transfer settle shipment
+    export consumer ledger tally count face edge broker operation unit lane store engine route watch
 """
 
 

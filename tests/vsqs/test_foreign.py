@@ -82,7 +82,7 @@ def test_a_publisher_sweeps_too_and_the_age_is_a_setting(path, watch):
         assert files(path) == [id_]
 
 
-def test_a_publisher_whose_draft_was_swept_writes_it_again(queue, path, monkeypatch):
+def test_a_publisher_whose_unfinished_file_was_swept_writes_it_again(queue, path, monkeypatch):
     from penstock.vsqs import disk
 
     sync = disk.sync

@@ -73,7 +73,7 @@ def test_an_id_is_not_used_again_within_its_millisecond(opened, clock):
 @pytest.mark.parametrize("precision", ["ms", "us"])
 @pytest.mark.parametrize("others", [1, 2])
 def test_an_id_does_not_come_back_to_a_publisher_that_stood_still(opened, path, clock, monkeypatch, precision, others):
-    """Between its look at the clock and its draft, others publish, receive and delete under that very number."""
+    """Between its look at the clock and its file, others publish, receive and delete under that very number."""
     queue, other, consumer = opened(precision=precision), opened(precision=precision), opened()
     clock.step_ns = 50_000
     create, gone = disk.create, []
@@ -237,15 +237,15 @@ def test_delete_removes_a_file_whatever_its_extension(queue, path, extension):
     assert queue.delete("5") is False
 
 
-def test_a_message_whose_draft_is_deleted_is_published_all_the_same(opened, path, monkeypatch):
+def test_a_message_whose_unfinished_file_is_deleted_is_published_all_the_same(opened, path, monkeypatch):
     queue, other = opened(), opened()
     sync, deleted = disk.sync, []
 
     def deleting(descriptor: int) -> None:
         if not deleted:
-            [draft] = files(path)
-            deleted.append(draft)
-            assert other.delete(draft.removesuffix(".new"))
+            [unfinished] = files(path)
+            deleted.append(unfinished)
+            assert other.delete(unfinished.removesuffix(".new"))
         sync(descriptor)
 
     monkeypatch.setattr(disk, "sync", deleting)

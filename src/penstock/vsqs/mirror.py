@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable
 
 from penstock.vsqs import names
-from penstock.vsqs.names import DRAFT, READY
+from penstock.vsqs.names import READY, UNFINISHED
 
 # Heaps are cleared of what is gone when that is more than half of them, and not worth it below this.
 _FEW = 256
@@ -18,7 +18,7 @@ _FEW = 256
 
 class Mirror:
     def __init__(self) -> None:
-        self.drafts: set[int] = set()
+        self.unfinished: set[int] = set()
         # Names made of a number and a foreign extension, by that number.
         self._strays: dict[int, set[str]] = {}
         # The greatest number ever seen on a message: it may have been deleted since.
@@ -59,7 +59,7 @@ class Mirror:
         """Forget everything but the highest number, and hold these."""
         ready: list[int] = []
         claims: list[tuple[int, int]] = []
-        self.drafts = set()
+        self.unfinished = set()
         self._strays = {}
         for name in listing:
             parsed = names.parse(name)
@@ -69,8 +69,8 @@ class Mirror:
             number, state = parsed
             if state == READY:
                 ready.append(number)
-            elif state == DRAFT:
-                self.drafts.add(number)
+            elif state == UNFINISHED:
+                self.unfinished.add(number)
             else:
                 claims.append((state, number))
         # What is sorted is a heap.
@@ -83,8 +83,8 @@ class Mirror:
         self.highest = max(self.highest, ready[-1] if ready else -1, max(self._claims, default=-1))
 
     def add(self, number: int, state: int) -> None:
-        if state == DRAFT:
-            self.drafts.add(number)
+        if state == UNFINISHED:
+            self.unfinished.add(number)
             return
         self.highest = max(self.highest, number)
         if state == READY:
@@ -101,8 +101,8 @@ class Mirror:
                 self._untils = sorted((until, number) for number, untils in self._claims.items() for until in untils)
 
     def discard(self, number: int, state: int) -> None:
-        if state == DRAFT:
-            self.drafts.discard(number)
+        if state == UNFINISHED:
+            self.unfinished.discard(number)
         elif state == READY:
             if number in self._ready:
                 self._ready.remove(number)
@@ -144,6 +144,6 @@ class Mirror:
             return names.of(number, max(self._claims[number]))
         if number in self._ready:
             return names.of(number, READY)
-        if number in self.drafts:
-            return names.of(number, DRAFT)
+        if number in self.unfinished:
+            return names.of(number, UNFINISHED)
         return min(self._strays.get(number, ()), default=None)

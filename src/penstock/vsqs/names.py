@@ -15,7 +15,7 @@ import re
 from typing import Final
 
 # States; any other is the instant until which a message is claimed.
-DRAFT: Final = -2
+UNFINISHED: Final = -2
 READY: Final = -1
 
 _NUMBER = "0|[1-9][0-9]{0,18}"
@@ -24,14 +24,14 @@ _STRAY = re.compile(rf"({_NUMBER})\..+", re.DOTALL)
 
 
 def parse(name: str) -> tuple[int, int] | None:
-    """The number of a message and its state: DRAFT, READY, or the instant until which it is claimed."""
+    """The number of a message and its state: UNFINISHED, READY, or the instant until which it is claimed."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
     extension = found[2]
     if extension is None:
         return int(found[1]), READY
-    return int(found[1]), DRAFT if extension == "new" else int(extension)
+    return int(found[1]), UNFINISHED if extension == "new" else int(extension)
 
 
 def stray_number(name: str) -> int | None:
@@ -43,7 +43,7 @@ def stray_number(name: str) -> int | None:
 def of(number: int, state: int) -> str:
     if state == READY:
         return str(number)
-    return f"{number}.new" if state == DRAFT else f"{number}.{state}"
+    return f"{number}.new" if state == UNFINISHED else f"{number}.{state}"
 
 
 def number_of(id: str) -> int:  # noqa: A002

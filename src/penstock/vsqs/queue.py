@@ -23,8 +23,8 @@ from typing import Final, Literal
 
 from penstock.vsqs import arguments, disk, names
 from penstock.vsqs.claims import Claims
-from penstock.vsqs.drafts import Drafts
 from penstock.vsqs.errors import QueueClosed, QueueFull
+from penstock.vsqs.unfinished import Unfinished
 from penstock.vsqs.view import View
 from penstock.vsqs.waiting import Waiting
 
@@ -78,7 +78,7 @@ class Queue:
         self._waiting = Waiting(self._lock)
         self._view = View(self._directory, self._watched, self._waiting.stir)
         self._claims = Claims(self._directory, self._clock, self._renamer, self._view)
-        self._drafts = Drafts(self._directory, self._mode, self._clock, self._unit_ns, self._lock, self._view)
+        self._unfinished = Unfinished(self._directory, self._mode, self._clock, self._unit_ns, self._lock, self._view)
         self._users = 0
         self._publishing = 0
         self._sweep_at = 0.0
@@ -147,26 +147,26 @@ class Queue:
 
     def _publish(self, data: memoryview) -> str:
         while True:
-            number, descriptor = self._drafts.create()
-            draft, ready = names.of(number, names.DRAFT), str(number)
+            number, descriptor = self._unfinished.create()
+            unfinished, ready = names.of(number, names.UNFINISHED), str(number)
             try:
                 try:
                     disk.write(descriptor, data)
                     disk.sync(descriptor)
                 finally:
                     os.close(descriptor)
-                self._drafts.close(number)
-                self._renamer.rename(self._directory, draft, ready)
+                self._unfinished.close(number)
+                self._renamer.rename(self._directory, unfinished, ready)
             except FileNotFoundError:
-                # This process was suspended for so long that the draft was swept as a leftover, or it was deleted.
+                # This process was suspended for so long that the file was swept as a leftover, or it was deleted.
                 continue
             except FileExistsError:
                 # Without a watch a listing may have missed the other message: it was renamed while we read on.
-                disk.remove(self._directory, draft)
+                disk.remove(self._directory, unfinished)
                 continue
             except BaseException:
                 with suppress(OSError):
-                    disk.remove(self._directory, draft)
+                    disk.remove(self._directory, unfinished)
                 raise
             try:
                 disk.sync(self._directory)
@@ -225,7 +225,7 @@ class Queue:
 
     def _sweep(self) -> None:
         self._sweep_at = time.monotonic() + min(_SWEEP_EVERY_S, self._sweep_after_ns / 1e9)
-        self._drafts.sweep(self._clock() - self._sweep_after_ns)
+        self._unfinished.sweep(self._clock() - self._sweep_after_ns)
 
     # The end
 

@@ -6,7 +6,7 @@ the events with a watch, and from a listing without one.
 
 Neither would notice a message that came and went in between: published, received and deleted while this process was
 suspended between reading the clock and creating its `N.new`. Its id would then be given out twice, and a slow consumer
-could delete another's message. So a number closes when the clock has passed it: its draft must exist before that, and
+could delete another's message. So a number closes when the clock has passed it: its file must exist before that, and
 is published only after. An `N.new` created in time is therefore the first of its number, whatever anyone has seen.
 Where creating a file takes longer than a number stays open, numbers are taken that far ahead of the clock.
 """
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 
 from penstock.vsqs import disk, names
-from penstock.vsqs.names import DRAFT
+from penstock.vsqs.names import UNFINISHED
 from penstock.vsqs.view import View
 
 # If the clock is set back by less than this, wait for it, so that the messages of one instance keep their order.
@@ -29,7 +29,7 @@ _NAP_S = 0.001
 _LEAD_NS = 100_000
 
 
-class Drafts:
+class Unfinished:
     def __init__(
         self, directory: int, mode: int, clock: Callable[[], int], unit_ns: int, lock: threading.Lock, view: View
     ) -> None:
@@ -64,9 +64,9 @@ class Drafts:
             time.sleep(left_ns / 1e9)
 
     def _try(self, number: int) -> int | None:
-        draft = names.of(number, DRAFT)
+        name = names.of(number, UNFINISHED)
         try:
-            descriptor = disk.create(self._directory, draft, self._mode)
+            descriptor = disk.create(self._directory, name, self._mode)
         except FileExistsError:
             return None
         try:
@@ -81,23 +81,23 @@ class Drafts:
                     self._last = number
                     return descriptor
         except BaseException:
-            self._drop(draft, descriptor)
+            self._drop(name, descriptor)
             raise
-        self._drop(draft, descriptor)
+        self._drop(name, descriptor)
         return None
 
     def _longer_lead(self) -> int:
         return min(_PATIENCE_NS, max(2 * self._lead_ns, self._unit_ns))
 
-    def _drop(self, draft: str, descriptor: int) -> None:
+    def _drop(self, name: str, descriptor: int) -> None:
         os.close(descriptor)
-        disk.remove(self._directory, draft)
+        disk.remove(self._directory, name)
 
     def sweep(self, oldest_ns: int) -> None:
         """Remove what was last written to before then: its publisher has died. With the lock held."""
-        for number in sorted(self._view.mirror.drafts):
-            draft = names.of(number, DRAFT)
-            modified_ns = disk.modified_ns(self._directory, draft)
+        for number in sorted(self._view.mirror.unfinished):
+            name = names.of(number, UNFINISHED)
+            modified_ns = disk.modified_ns(self._directory, name)
             if modified_ns is not None and modified_ns < oldest_ns:
-                disk.remove(self._directory, draft)
-                self._view.mirror.drafts.discard(number)
+                disk.remove(self._directory, name)
+                self._view.mirror.unfinished.discard(number)
