@@ -30,6 +30,7 @@ BANNED = {
     r"\bmisspelt\b": "misspelled",
     r"\bless long ago\b": "more recently",
     r"\bso (?:many|often) (?:at most|or more|or less)\b": "at most this many, at least N times",
+    r"\bso many \w+ at most\b": "at most this many …",
 }
 
 
@@ -56,6 +57,7 @@ def banned_in(text: str) -> list[str]:
         ("whoever holds it", True),
         ("waits for\never", True),
         ("looks for himself", True),
+        ("so many messages at most", True),
         ("`whoever`", False),
     ],
 )
@@ -129,6 +131,16 @@ def prose_in(module: Path) -> str:
 @pytest.mark.parametrize("module", MODULES, ids=name_of)
 def test_a_module_is_in_plain_words(module: Path) -> None:
     found = banned_in(without_code(prose_in(module)))
+    assert not found, "\n".join(found)
+
+
+TEMPLATES = sorted(path for kind in ("html", "js", "sql") for path in SOURCE.rglob(f"*.{kind}"))
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=name_of)
+def test_a_template_or_a_schema_is_in_plain_words(template: Path) -> None:
+    """As a whole: none of these languages has a banned phrase among its own words."""
+    found = banned_in(re.sub(r"^\s*(?:--|//)", "", template.read_text(), flags=re.MULTILINE))
     assert not found, "\n".join(found)
 
 

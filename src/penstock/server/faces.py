@@ -58,7 +58,7 @@ def chosen_faces(asked: str, store_url: str, missing: Collection[Noun]) -> list[
         return [name for name, face in FACES.items() if face.needs.isdisjoint(missing)]
     for name in names:
         if name not in FACES:
-            raise InvalidSetting(f"faces names {name!r}, which is none of {', '.join(FACES)}")
+            raise InvalidSetting(f"faces names {name!r}, which is not one of {', '.join(FACES)}")
         lacks = [NOUNS[noun] for noun in missing if noun in FACES[name].needs]
         if lacks:
             raise InvalidSetting(f"{store_url} cannot carry the {name} API: it does not keep {', '.join(lacks)}")

@@ -124,7 +124,7 @@ def test_a_face_that_the_store_cannot_carry_is_refused_with_the_reason(tmp_path:
         InvalidSetting, match=r"cannot carry the mqs API: it does not keep settings of a queue, .*dead-"
     ):
         ThreadServer(f"mqcore:///{tmp_path}/root", faces="mqs")
-    with pytest.raises(InvalidSetting, match="'nonsense', which is none of mqs, native"):
+    with pytest.raises(InvalidSetting, match="'nonsense', which is not one of mqs, native"):
         ThreadServer(f"mqcore:///{tmp_path}/root", faces="mqcore,nonsense")
 
 

@@ -35,7 +35,7 @@ _ONE = BodyRule(1024 * 1024)
 _BATCH = BodyRule(16 * 1024 * 1024)
 
 _TTL = NumberParam("ttl", 0, 3_600, "How many seconds the claims last.", default=30)
-_LIMIT = NumberParam("limit", 1, 1_000, "So many messages at most.", default=10)
+_LIMIT = NumberParam("limit", 1, 1_000, "At most this many messages.", default=10)
 
 _EMPTY = Response(200, b"[]", (JSON,))
 

@@ -53,7 +53,7 @@ _GONE = json_response(404, Error("the message does not exist"))
 # Queues and messages share a path here, so that the document has one name for both.
 _QUEUE = Param("queue_or_id", text(minLength=1), "The name of the queue.", where="path", example="orders")
 _MESSAGE = Param("queue_or_id", text(format="uuid"), "The id of the message.", where="path", example=EXAMPLE_ID)
-_LIMIT = NumberParam("X-MQS-MAX-MESSAGES", 1, MAX_MESSAGES, "So many messages at most.", where="header", default=1)
+_LIMIT = NumberParam("X-MQS-MAX-MESSAGES", 1, MAX_MESSAGES, "At most this many messages.", where="header", default=1)
 _WAIT_S = NumberParam("X-MQS-MAX-WAIT-TIME", 1, 19, "Seconds to wait for a message; without it, none.", where="header")
 _ENCODING = Param(
     "Content-Encoding", text(maxLength=limits.CONTENT_TYPE_BYTES), "Kept, and never undone.", where="header"

@@ -82,10 +82,10 @@ class MoveView(Struct):
     dry_run: Annotated[bool, Meta(description="it only counts")]
     status: Annotated[str, Meta(extra_json_schema={"enum": list(_STATUS_WORDS.values())})]
     examined: Annotated[int, Meta(ge=0, description="messages looked at")]
-    matched: Annotated[int, Meta(ge=0, description="those that are meant")]
+    matched: Annotated[int, Meta(ge=0, description="those that match")]
     moved: Annotated[int, Meta(ge=0, description="those that have left the source")]
     homeless: Annotated[
-        int, Meta(ge=0, description="those meant that stay, because they came from no queue that is there")
+        int, Meta(ge=0, description="those that match but stay, because the queue they came from does not exist")
     ]
     started_at: Instant
     finished_at: Instant | None

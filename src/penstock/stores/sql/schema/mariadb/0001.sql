@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS store (
     secret VARBINARY(64) NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- One row, locked in share by every unit that writes: who locks it for himself has no unit before him.
+-- One row, locked in share by every unit that writes: an exclusive lock on it waits until they have all ended.
 CREATE TABLE IF NOT EXISTS gate (
     number BIGINT PRIMARY KEY
 ) ENGINE = InnoDB;
