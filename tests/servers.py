@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 import uvloop
@@ -86,6 +86,10 @@ class ThreadServer:
             return self.app.waiting_claims()
 
         return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+
+    def changed_elsewhere(self) -> Container[str]:
+        """The queues of which its store has had word since it was last asked, by us or by a claim that waits."""
+        return self.app._store.changed_elsewhere()
 
     def talk(self) -> Talk:
         return Talk(self.url)

@@ -125,7 +125,7 @@ def test_a_long_poll_lives_through_an_outage_unless_its_time_is_over(place: Plac
     with ThreadPoolExecutor(2) as pool, Talk(place.server.url, timeout=100) as one, Talk(place.server.url, 100) as two:
         patient = pool.submit(claim, one, "poll", wait_ms=60_000)
         hurried = pool.submit(two, "POST", "/v1/queues/poll/claim", {"wait_ms": 7_000})
-        threading.Event().wait(0.5)
+        threading.Event().wait(0.5)  # another process does not tell when its polls wait
         place.database.stop()
         # Within this time the server looks by itself, and the database cannot say that there is no message.
         assert hurried.result().status == 503
@@ -161,7 +161,7 @@ def test_a_database_that_hangs_delays_and_loses_nothing(place: Place) -> None:
         count = len(crowd.acked)
         wait_until(lambda count=count: len(crowd.acked) > count + 20)
         place.database.pause()
-        threading.Event().wait(1)
+        threading.Event().wait(1)  # the hang itself: so short that the server refuses nothing
         place.database.resume()
     count = len(crowd.acked)
     wait_until(lambda: len(crowd.acked) > count + 20)

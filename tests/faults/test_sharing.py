@@ -104,7 +104,7 @@ def test_a_library_that_holds_the_store_delays_a_server_but_fails_nothing(serve,
             unit.send("q", [Draft(b"first")], system_clock())
             thread = threading.Thread(target=lambda: answers.append(talk("POST", "/messages/q", b"second").status))
             thread.start()
-            threading.Event().wait(0.3)
+            threading.Event().wait(0.3)  # another process does not tell that it waits for the file
             assert answers == []
             with server.talk() as other:
                 assert other("GET", "/queues/q").json["status"]["messages"] == 0

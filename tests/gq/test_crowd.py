@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 import signal
 import threading
-import time
 from collections import Counter
 from contextlib import ExitStack
 
@@ -88,10 +87,12 @@ def test_two_hundred_consumers(opened, url, delivery):
         crowd = stack.enter_context(Crowd(clients, delivery))
         workers = [stack.enter_context(Worker(url, delivery=delivery, **TIMES)) for _ in range(PROCESSES)]
         until(lambda: len(consumers(watcher)) >= PROCESSES)
+        processed = lambda: sum(crowd.seen.values()) + sum(worker.told() for worker in workers) // 2  # noqa: E731
         with watcher.producer(batch=40) as producer:
             pushed = [producer.push(str(number)) for number in range(MESSAGES)]
-        for worker in workers[:-1]:
-            time.sleep(0.2)
+        for number, worker in enumerate(workers[:-1], 1):
+            # In the middle of the work, one after the other.
+            until(lambda so_far=number * MESSAGES // 6: processed() >= so_far, "a part of the work")
             worker.send(signal.SIGKILL)
         until(lambda: crowd.made >= CONSUMERS, "two hundred consumers")
         statuses = lambda: Counter(watcher.status(one) for one in pushed)  # noqa: E731

@@ -85,7 +85,7 @@ def test_a_database_that_hangs_for_a_while(server, client):
             producer.push(b"1")
             until(lambda: seen == [b"1"])
             server.pause()
-            time.sleep(1)
+            time.sleep(1)  # the hang itself: several heartbeats long, and shorter than a consumer may be silent
             server.resume()
             pushed = producer.push(b"2")
         until(lambda: client.status(pushed) == "processed")

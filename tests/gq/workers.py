@@ -37,6 +37,10 @@ class Worker:
     def line(self) -> str:
         return self._lines.get(timeout=30)
 
+    def told(self) -> int:
+        """How many lines there are to read by now: two for each message that is processed."""
+        return self._lines.qsize()
+
     def lines(self) -> list[str]:
         """All that were not read yet, of a worker that has ended."""
         self.wait()

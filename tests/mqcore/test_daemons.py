@@ -42,11 +42,11 @@ def test_mq_alone_neither_redelivers_nor_destroys(start: Start, root: Path) -> N
         talk("PUT", "/q")
         message_id = talk("POST", "/q/messages", b"x").headers["X-Message-Id"]
         assert talk("GET", "/q/messages").body == b"x"
-        time.sleep(0.2)
+        time.sleep(0.2)  # far past its redelivery; that no program cares cannot be seen otherwise
         assert talk("GET", "/q/messages").status == 204
         assert tree(root) == {f"delay/q:{message_id}"}
         talk("DELETE", f"/q/messages/{message_id}")
-        time.sleep(1.2)
+        time.sleep(1.2)  # a reaper, were there one, looks once a second
         assert tree(root) == {f"remove/q:{message_id}"}
     assert mq.terminate() == 0
     assert "1 messages were fetched; 0 times another was faster" in mq.log.read_text()
