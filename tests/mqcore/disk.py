@@ -71,6 +71,13 @@ def places(root: Path) -> Counter[str]:
     return Counter(found)
 
 
+def remove_abandoned(root: Path) -> None:
+    """A message that was never written to its end is waited for in real life; here its writer is known to be dead."""
+    folders = Folders(root, 0, Random(1))
+    Mover(grace_s=0, abandoned_s=0).recover(folders)
+    folders.close()
+
+
 def check(root: Path, sent: dict[str, bytes], acked: set[str], perhaps_acked: set[str], queue: str = "q") -> None:
     """Nothing acknowledged is lost, nothing deleted comes back, nothing is in two places, leftovers go away.
 
@@ -80,10 +87,7 @@ def check(root: Path, sent: dict[str, bytes], acked: set[str], perhaps_acked: se
     assert all(times == 1 for times in where.values()), where
     assert sent.keys() - acked - perhaps_acked <= where.keys()
     assert not acked & where.keys()
-    # A message that was never written to its end is waited for in real life; here its writer is known to be dead.
-    folders = Folders(root, 0, Random(1))
-    Mover(grace_s=0, abandoned_s=0).recover(folders)
-    folders.close()
+    remove_abandoned(root)
     store = open_root(root)
     desk = Desk(store)
     desk.now = 2**41  # all that is in `delay` is due

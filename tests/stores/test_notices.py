@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,16 +18,39 @@ from tests.waiting import wait_until
 CHANNEL = "word"
 
 
+Incidents = dict[str, Callable[[psycopg.Connection], object]]
+
+
+class Wire:
+    """A connection to which something happens before it speaks (`execute`) or hears (`notifies`) next, once."""
+
+    def __init__(self, connection: psycopg.Connection, incidents: Incidents) -> None:
+        self._connection = connection
+        self._incidents = incidents
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._incidents:
+            self._incidents.pop(name)(self._connection)
+        return getattr(self._connection, name)
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+
 @pytest.fixture
-def watch(postgres_url: str) -> Iterator[Callable[[], NoticeWatch]]:
+def watch(postgres_url: str) -> Iterator[Callable[..., NoticeWatch]]:
     database = PostgresDatabase(postgres_url)
     database.prepare()
     started: list[NoticeWatch] = []
 
-    def start() -> NoticeWatch:
+    def start(incidents: Incidents | None = None) -> NoticeWatch:
         """One that listens already, and has told so."""
         others = len(listening(postgres_url))
-        started.append(NoticeWatch(database.connection, CHANNEL))
+        connect = database.connection if incidents is None else lambda: Wire(database.connection(), incidents)
+        started.append(NoticeWatch(connect, CHANNEL))
         wait_until(lambda: len(listening(postgres_url)) > others)
         assert heard(started[-1]) is EVERYWHERE
         return started[-1]
@@ -43,7 +67,7 @@ def heard(watch: NoticeWatch) -> object:
     return changes[-1]
 
 
-def test_others_hear_and_the_teller_does_not(watch: Callable[[], NoticeWatch]) -> None:
+def test_others_hear_and_the_teller_does_not(watch: Callable[..., NoticeWatch]) -> None:
     teller, one, two = watch(), watch(), watch()
     teller.tell({"a", "dedupq/b"})
     assert heard(one) == heard(two) == {"a", "dedupq/b"}
@@ -51,7 +75,7 @@ def test_others_hear_and_the_teller_does_not(watch: Callable[[], NoticeWatch]) -
 
 
 @pytest.mark.parametrize("letter", ["a", "ü"])
-def test_too_many_queues_to_tell_are_all_queues(watch: Callable[[], NoticeWatch], letter: str) -> None:
+def test_too_many_queues_to_tell_are_all_queues(watch: Callable[..., NoticeWatch], letter: str) -> None:
     """The limit is in bytes."""
     teller, listener = watch(), watch()
     teller.tell({f"{letter * 195}{number:05}" for number in range(30 if letter == "ü" else 60)})
@@ -60,7 +84,7 @@ def test_too_many_queues_to_tell_are_all_queues(watch: Callable[[], NoticeWatch]
     assert heard(listener) == {"next"}
 
 
-def test_what_nobody_understands_means_all_queues(watch: Callable[[], NoticeWatch], postgres_url: str) -> None:
+def test_what_nobody_understands_means_all_queues(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
     listener = watch()
     with psycopg.connect(postgres_url, autocommit=True) as stranger:
         for payload in ("", "{", "[1]", "hello"):
@@ -70,54 +94,39 @@ def test_what_nobody_understands_means_all_queues(watch: Callable[[], NoticeWatc
     assert heard(listener) == {"q"}
 
 
-def test_word_that_came_when_the_connection_broke_is_passed_on(watch: Callable[[], NoticeWatch]) -> None:
-    teller, listener = watch(), watch()
-    hear = teller._hear
-
-    def broken(connection: psycopg.Connection) -> None:
-        teller._hear = hear
-        connection.close()
-        hear(connection)
-
-    teller._hear = broken
+def test_word_that_came_when_the_connection_broke_is_passed_on(watch: Callable[..., NoticeWatch]) -> None:
+    incidents: Incidents = {}
+    teller, listener = watch(incidents), watch()
+    incidents["notifies"] = lambda connection: connection.close()
     teller.tell({"q"})
     assert heard(listener) == {"q"}
+    wait_until(lambda: not incidents)
 
 
-def test_word_is_told_again_where_the_connection_broke_over_it(
-    watch: Callable[[], NoticeWatch], postgres_url: str
-) -> None:
-    teller, listener = watch(), watch()
-    say = teller._say
-
-    def broken(connection: psycopg.Connection) -> None:
-        if teller._to_tell:
-            teller._say = say
-            connection.close()
-        say(connection)
-
-    teller._say = broken
+def test_word_is_told_again_where_the_connection_broke_over_it(watch: Callable[..., NoticeWatch]) -> None:
+    incidents: Incidents = {}
+    teller, listener = watch(incidents), watch()
+    incidents["execute"] = lambda connection: connection.close()
     teller.tell({"q"})
     assert heard(listener) == {"q"}
+    assert not incidents
 
 
-def test_word_that_comes_while_we_speak_is_heard_at_once(watch: Callable[[], NoticeWatch], postgres_url: str) -> None:
+def test_word_that_comes_while_we_speak_is_heard_at_once(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
     """The driver takes it in along with the answer to what we said, and then there is nothing left to wake up for."""
-    listener = watch()
-    say = listener._say
+    incidents: Incidents = {}
+    listener = watch(incidents)
 
-    def interrupted(connection: psycopg.Connection) -> None:
-        if listener._to_tell:
-            with psycopg.connect(postgres_url, autocommit=True) as other:
-                other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, '["theirs"]'))
-        say(connection)
+    def interrupt(_connection: psycopg.Connection) -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, '["theirs"]'))
 
-    listener._say = interrupted
+    incidents["execute"] = interrupt
     listener.tell({"ours"})
     assert heard(listener) == {"theirs"}
 
 
-def test_a_process_with_thousands_of_descriptors(watch: Callable[[], NoticeWatch], postgres_url: str) -> None:
+def test_a_process_with_thousands_of_descriptors(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2_048:
         pytest.skip("this machine allows too few descriptors")

@@ -450,20 +450,21 @@ class TestGone:
         assert len(bodies(again)) == 100
         again.close()
 
-    def test_it_is_looked_for_once_a_second(self, path, monkeypatch):
+    def test_it_is_looked_for_once_a_second(self, path, tmp_path):
         now = [0.0]
-        looks = []
-        real = sqlite_file._inode
         with closing(SqliteStore(f"sqlite:///{path}", path, monotonic=lambda: now[0])) as store:
             fill(store)
-            monkeypatch.setattr(sqlite_file, "_inode", lambda name: looks.append(name) or real(name))
-            for _ in range(100):
-                bodies(store)
-            assert looks == []
+            for _ in range(2):
+                path.rename(tmp_path / "moved.db")
+                for _ in range(100):
+                    assert len(bodies(store)) == 100  # not noticed: the second is not over
+                (tmp_path / "moved.db").rename(path)
+                now[0] += 1.5
+                assert len(bodies(store)) == 100  # looked for, and found
+            path.rename(tmp_path / "moved.db")
             now[0] += 1.5
-            bodies(store)
-            bodies(store)
-            assert len(looks) == 3
+            with pytest.raises(StoreUnavailable, match="deleted or moved"):
+                bodies(store)
 
 
 class TestDamage:
@@ -649,12 +650,9 @@ class TestSharing:
 
 
 class TestRoom:
-    def device(self, monkeypatch, free: int) -> None:
-        real = os.statvfs
-
-        def statvfs(path: object) -> object:
-            stat = real(path)
-            return SimpleNamespace(f_blocks=stat.f_blocks, f_frsize=stat.f_frsize, f_bavail=free // stat.f_frsize)
+    def device(self, monkeypatch, free: int, size: int = 2**40) -> None:
+        def statvfs(_path: object) -> object:
+            return SimpleNamespace(f_blocks=size // 4096, f_frsize=4096, f_bavail=free // 4096)
 
         monkeypatch.setattr(sqlite.os, "statvfs", statvfs)
 
@@ -674,14 +672,15 @@ class TestRoom:
         with opened.unit() as unit:
             assert len(unit.claim("q", 10, NOW, None).messages) == 10
 
-    def test_what_was_freed_inside_the_file_is_room(self, opened, monkeypatch):
-        fill(opened, messages=1_000, size=1_000)
-        self.device(monkeypatch, free=0)
-        monkeypatch.setattr(opened, "_reserve", 500_000)
-        assert not opened.has_room()
-        with opened.unit() as unit:
-            unit.messages.purge("q", NOW, 1_000, unit.messages.last_seq())
-        assert opened.has_room()
+    def test_what_was_freed_inside_the_file_is_room(self, path, monkeypatch):
+        """On a device of four megabytes, of which half a megabyte is kept."""
+        self.device(monkeypatch, free=0, size=4_000_000)
+        with closing(reopen(path)) as store:
+            fill(store, messages=1_000, size=1_000)
+            assert not store.has_room()
+            with store.unit() as unit:
+                unit.messages.purge("q", NOW, 1_000, unit.messages.last_seq())
+            assert store.has_room()
 
     def test_a_database_that_may_not_grow_is_full_and_loses_nothing(self, opened):
         fill(opened)
