@@ -1,19 +1,23 @@
 """`make bench`: run the measures and print them as a table, or as JSON with `BENCH_ARGS=--json`.
 
-It exits with 1 when a target is missed, and names it. `BENCH_ARGS=--quick` takes less than three minutes: single,
-shorter rounds over a tenth of the messages, without the pipeline, whose Spark takes as long to start.
+`python -m bench` exits with 1 when a target is missed, and names it, and with 2 when it could not begin; make itself
+exits with 2 for either. `BENCH_ARGS=--quick` takes less than three minutes: single, shorter rounds over a tenth of the
+messages, without the pipeline, whose Spark takes as long to start.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bench import databases, emodb, foundation, gq, mqcore, pipeline, vsqs
-from bench.measure import Effort, as_json, missed, table
+from bench.measure import Effort, Result, as_json, missed, table
 from bench.servers import is_installed
 
-MEASURES = {
+Measure = Callable[[Effort], Iterator[Result]]
+
+MEASURES: dict[str, Measure] = {
     **foundation.MEASURES,
     **vsqs.MEASURES,
     **emodb.MEASURES,
@@ -28,22 +32,24 @@ NOT_QUICK = ("pipeline",)
 QUICK_SECONDS = 1.0
 
 
-def main() -> int:
+def main(
+    words: Sequence[str], measures: Mapping[str, Measure] = MEASURES, has: Callable[[str], bool] = is_installed
+) -> int:
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--seconds", type=float, help="how long each load runs (default: 5, or 1 with --quick)")
     parser.add_argument(
         "--quick", action="store_true", help=f"rough figures in less than three minutes, without {', '.join(NOT_QUICK)}"
     )
-    parser.add_argument("--only", choices=sorted(MEASURES), action="append", help="run only these measures")
-    options = parser.parse_args()
-    if not is_installed("wrk"):
+    parser.add_argument("--only", choices=sorted(measures), action="append", help="run only these measures")
+    options = parser.parse_args(words)
+    if not has("wrk"):
         print("the load generator wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
-        return 1
+        return 2
     effort = Effort(options.seconds or (QUICK_SECONDS if options.quick else Effort.seconds), options.quick)
     results = []
-    for name in options.only or (name for name in MEASURES if not (options.quick and name in NOT_QUICK)):
-        for result in MEASURES[name](effort):
+    for name in options.only or (name for name in measures if not (options.quick and name in NOT_QUICK)):
+        for result in measures[name](effort):
             results.append(result)
             if not options.json:
                 print(table([result]).splitlines()[-1], file=sys.stderr, flush=True)
@@ -55,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

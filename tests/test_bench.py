@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from bench import __main__ as bench
+from bench.__main__ import main
 from bench.measure import Effort, Result, absent, at_least, at_most
 
 ASKED: list[Effort] = []
@@ -24,17 +23,13 @@ def bad(_effort: Effort) -> Iterator[Result]:
     yield at_least("well", 1, 3.0)
 
 
+MEASURES = {"good": good, "bad": bad, "pipeline": bad}
+
+
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bench, "MEASURES", {"good": good, "bad": bad, "pipeline": bad})
-    monkeypatch.setattr(bench, "is_installed", lambda _program: True)
+def run():
     ASKED.clear()
-
-    def run(*words: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["bench", *words])
-        return bench.main()
-
-    return run
+    return lambda *words: main(words, MEASURES, lambda _program: True)
 
 
 def test_all_met(run, capsys):
@@ -56,3 +51,17 @@ def test_quick_does_less(run, capsys):
     assert (ASKED[0].rounds(5), ASKED[0].messages(1_000_000)) == (1, 100_000)
     assert run("--quick", "--seconds", "3", "--only", "good") == 0
     assert ASKED[-1] == Effort(3, quick=True)
+
+
+def test_without_its_load_generator_nothing_is_measured_nor_missed(capsys):
+    ASKED.clear()
+    assert main([], MEASURES, lambda program: program != "wrk") == 2
+    assert "wrk is not installed" in capsys.readouterr().err
+    assert ASKED == []
+
+
+def test_a_measure_that_does_not_exist_is_wrong_usage(run, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run("--only", "nothing")
+    assert ended.value.code == 2
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err
