@@ -92,10 +92,16 @@ def test_a_paused_server_hangs_until_it_is_resumed(own: Server) -> None:
 
 @BOTH
 def test_a_paused_or_dead_server_can_be_closed(own: Server) -> None:
+    url = own.new_url()
     own.pause()
+    paused = own.pid
     own.stop()
+    assert stat_of(paused)[0] in "ZX"
     own.start()
-    own.kill()  # and the fixture closes it
+    assert execute(url, "SELECT 5") == [(5,)]
+    killed = own.pid
+    own.kill()
+    assert stat_of(killed)[0] in "ZX"  # and the fixture closes it
 
 
 @BOTH

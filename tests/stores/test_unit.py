@@ -195,11 +195,12 @@ def test_verbs_of_one_unit_see_each_other(verbs):
     assert verbs.seen() == [b"y"]
 
 
-def test_an_empty_unit(verbs):
-    with verbs.unit():
-        pass
-    with verbs.unit(write=False):
-        pass
+@pytest.mark.parametrize("write", [True, False])
+def test_an_empty_unit_changes_nothing(busy, write):
+    before = everything(busy)
+    with busy.unit(write=write) as unit:
+        assert unit.stirred == set()
+    assert everything(busy) == before
 
 
 def test_reading_units_show_what_is_there_and_change_nothing(busy):
