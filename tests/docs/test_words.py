@@ -226,13 +226,23 @@ def test_a_predicate_says_something() -> None:
                 assert returns not in ("None", "nothing"), f"{name_of(module)}: {node.name}"
 
 
+# Methods of Python's own collections, files and events that change them.
+CHANGING = """
+    add append appendleft clear difference_update discard extend insert intersection_update pop popitem popleft put
+    put_nowait remove reverse set setdefault sort symmetric_difference_update truncate unlink update write
+"""
+
+
 def changes_in(predicate: ast.AST) -> list[str]:
-    """What it sets or deletes of its own object."""
-    changed = (
+    """What it sets or deletes of its own object, and the changing methods that it calls there."""
+    nodes = list(ast.walk(predicate))
+    changed = [
         node
-        for node in ast.walk(predicate)
+        for node in nodes
         if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del)
-    )
+    ]
+    called = [node.func for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    changed += [method for method in called if method.attr in CHANGING.split()]
     return [text for text in map(ast.unparse, changed) if text.startswith("self.")]
 
 
@@ -245,6 +255,10 @@ def changes_in(predicate: ast.AST) -> list[str]:
         ("self.seen[key] = self.a", ["self.seen[key]"]),
         ("del self.a.b", ["self.a.b"]),
         ("here = other.a = 1", []),
+        ("self.seen.append(key)", ["self.seen.append"]),
+        ("return self.a[key].pop() == 1", ["self.a[key].pop"]),
+        ("return self.a.get(key) in found.copy()", []),
+        ("found.append(self.a)", []),
     ],
 )
 def test_a_change_is_found(body: str, changed: list[str]) -> None:

@@ -127,7 +127,7 @@ class Crowd:
                 texts = [f"{number} {next(self._numbers)}" for _ in range(turn % 5 + 1)]
                 bodies = {text.encode() for text in texts}
                 reply = connected("POST", f"{self.path}/messages", {"messages": [{"body": text} for text in texts]})
-                if self._is_done("send", reply, 201):
+                if self._note("send", reply, 201):
                     self.sent |= bodies
                 else:
                     self.perhaps_sent |= bodies
@@ -137,7 +137,7 @@ class Crowd:
             while not self._stopping.is_set():
                 wanted = {"limit": 7, "hold_ms": HOLD_MS, "wait_ms": 500}
                 reply = connected("POST", f"{self.path}/claim", wanted)
-                if reply is not None and self._is_done("claim", reply, 200):
+                if reply is not None and self._note("claim", reply, 200):
                     self._process(connected, reply.json["messages"])
 
     def _process(self, connected: Connected, messages: list[dict]) -> None:
@@ -153,12 +153,12 @@ class Crowd:
         # Before the call: as soon as it is served, the next may hold them.
         self._held -= {message["id"] for message in messages}
         if back:
-            self._is_done("release", self._return(connected, "release", back), 200)
+            self._note("release", self._return(connected, "release", back), 200)
         if done:
             bodies = {message["body"].encode() for message in done}
             self.perhaps_acked |= bodies
             reply = self._return(connected, "ack", done)
-            if self._is_done("ack", reply, 200):
+            if self._note("ack", reply, 200):
                 if not all(reply.json["done"]):
                     self.trouble.append(("an ack that came too late", reply.body))
                 self.acked.update(bodies)
@@ -167,7 +167,8 @@ class Crowd:
     def _return(self, connected: Connected, verb: str, messages: list[dict]) -> Reply | None:
         return connected("POST", f"{self.path}/{verb}", {"receipts": [message["receipt"] for message in messages]})
 
-    def _is_done(self, verb: str, reply: Reply | None, status: int) -> bool:
+    def _note(self, verb: str, reply: Reply | None, status: int) -> bool:
+        """Write down how a request was answered, with a pause where it was refused. True if it was done."""
         if reply is None or reply.status == 503:
             self.refusals += 1
             threading.Event().wait(0.02)

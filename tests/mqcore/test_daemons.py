@@ -174,7 +174,7 @@ def drain(server: Program, root: Path) -> list[bytes]:
     bodies = []
     with server.talk() as talk:
 
-        def is_empty() -> bool:
+        def fetched_all() -> bool:
             reply = talk("GET", "/q/messages")
             if reply.status == 200:
                 bodies.append(reply.body)
@@ -185,5 +185,5 @@ def drain(server: Program, root: Path) -> list[bytes]:
                     part.unlink()
             return not any(path.startswith(("new/", "queues/", "delay/")) for path in tree(root))
 
-        wait_until(is_empty)
+        wait_until(fetched_all)
     return bodies
