@@ -1,3 +1,3 @@
-"""Penstock: one durable message queue that speaks five documented APIs over one core."""
+"""Penstock: a durable message queue that speaks five documented APIs, three over HTTP and two as Python libraries."""
 
 __version__ = "0.1.0"
