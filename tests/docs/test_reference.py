@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 from collections.abc import Iterable, Iterator
@@ -21,6 +22,7 @@ from penstock.server.config import SETTINGS, Config, shown
 from penstock.server.faces import FACES as SERVED
 from penstock.server.faces import reserved_here
 from penstock.stores.sql import schema
+from penstock.stores.transfer.marks import Handover, Migration
 from tests.docs.pages import DOCS, PAGES, ROOT, name_of, prose_of, sections, text_of
 
 # Routes are only looked at here: no handler runs, so no broker is needed.
@@ -209,3 +211,11 @@ def test_every_table_index_and_column_is_in_the_layout() -> None:
         assert names
         for name in names:
             assert (f"`{name}`" in text) is (name not in dropped), name
+
+
+@pytest.mark.parametrize("mark", [Handover, Migration])
+def test_every_column_of_a_mark_is_in_its_section(mark: type[Handover | Migration]) -> None:
+    """No script makes these tables."""
+    [text] = [section.text for section in sections(DOCS / "tables.md") if section.title == f"`{mark.__name__.lower()}`"]
+    for field in dataclasses.fields(mark):
+        assert f"`{field.name}`" in text, field.name
