@@ -13,6 +13,7 @@ import pytest
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql.engines.postgresql import NoticeWatch, PostgresDatabase
 from tests.faults.sessions import cut_off, listening
+from tests.lacking import lacking
 from tests.waiting import wait_until
 
 CHANNEL = "word"
@@ -129,7 +130,7 @@ def test_word_that_comes_while_we_speak_is_heard_at_once(watch: Callable[..., No
 def test_a_process_with_thousands_of_descriptors(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2_048:
-        pytest.skip("this machine allows too few descriptors")
+        lacking("a process may open too few files", f"{hard} of them")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
     taken: list[int] = []
     try:

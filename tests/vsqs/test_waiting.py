@@ -12,6 +12,7 @@ import pytest
 
 from penstock.inotify import Inotify
 from penstock.vsqs import Queue, QueueClosed, QueueFull, disk, view, watch
+from tests.lacking import lacking
 from tests.waiting import wait_until
 
 # Long enough for a machine that has other things to do.
@@ -63,7 +64,7 @@ def test_sleep_is_sleep(path, pool, monkeypatch):
     monkeypatch.setattr(view.View, "refresh", lambda self, **how: (looks.append(1), refresh(self, **how))[1])
     with Queue(path) as queue:
         if queue.size() == 0 and queue._view.descriptor is None:
-            pytest.skip("no inotify here")
+            lacking("there is no inotify")
         looks.clear()
         assert queue.receive(timeout=0.5) == (None, None)
         assert len(looks) <= 3
@@ -180,7 +181,7 @@ def test_threads_of_one_instance_never_exceed_the_capacity(opened, pool):
 def test_the_directory_is_listed_once_however_much_is_done(path, listings):
     with Queue(path, capacity=1000) as queue, Queue(path, precision="us") as other:
         if queue.size() == 0 and queue._view.descriptor is None:
-            pytest.skip("no inotify here")
+            lacking("there is no inotify")
         for _ in range(50):
             queue.publish(b"x")
             other.publish(b"x")
@@ -194,7 +195,7 @@ def test_the_directory_is_listed_once_however_much_is_done(path, listings):
 def test_lost_events_are_made_up_for_by_a_listing(path, listings):
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if limit > 100_000:
-        pytest.skip("the queue of events is too long to fill here")
+        lacking("the kernel's queue of events is too long to fill", f"{limit} of them")
     with Queue(path) as queue, Queue(path) as other:
         assert queue.size() == other.size() == 0
         body = path / "5"
