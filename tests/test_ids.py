@@ -80,7 +80,7 @@ GOOD = "0199a8c2-51f4-7abc-9def-00000000002a"
     ],
     ids=ascii,
 )
-def test_what_is_no_id(text: str) -> None:
+def test_what_is_not_an_id(text: str) -> None:
     """It may lead to a row, but that row's own id is another: so the stores compare."""
     seq = ids.seq_of(text)
     assert seq is None or seq < 0 or ids.make_id("7abc-9def", 0x0199A8C251F4, seq) != text.lower()
@@ -98,7 +98,7 @@ def test_an_id_is_canonical_however_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "0199a8c2-51f4-7abc-9def-00000000002", "\n" * 36])
-def test_what_is_no_uuid_is_never_canonical(text: str) -> None:
+def test_what_is_not_a_uuid_is_never_canonical(text: str) -> None:
     with pytest.raises(ValueError, match="UUID"):
         ids.canonical(text)
     with pytest.raises(ValueError, match="invalid literal"):

@@ -135,7 +135,7 @@ def _raise(number: int) -> int:
 # Calling off
 
 
-def test_what_nobody_can_call_off_is_not_called_off() -> None:
+def test_what_cannot_be_called_off_is_not_called_off() -> None:
     assert Pending().cancel() is False
 
 

@@ -20,7 +20,7 @@ def busy_writing(unit: UnitRecord) -> None:
 
 
 @pytest.mark.parametrize("hook", ["on_begin", "on_end"])
-async def test_a_busy_store_is_tried_again_and_nobody_notices(bench: Bench, hook: str) -> None:
+async def test_a_busy_store_is_tried_again_unnoticed(bench: Bench, hook: str) -> None:
     await bench.fill(b"1", b"2", b"3")
     [first] = await result(bench.broker.claim("q", 1))
     bench.forget()
@@ -86,7 +86,7 @@ async def test_patience_ends(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("timings", [Timings(busy_patience_s=0.05)])
-async def test_patience_begins_anew_with_the_next_request(bench: Bench) -> None:
+async def test_patience_begins_again_with_the_next_request(bench: Bench) -> None:
     bench.store.on_begin = busy_writing
     await results(bench.send(b"lost"))
     bench.forget()

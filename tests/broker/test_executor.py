@@ -107,7 +107,7 @@ async def test_waiting_claims_are_woken(bench: Bench) -> None:
     assert bodies(await waiting) == [b"new"]
 
 
-async def test_a_claim_cancelled_while_it_is_at_the_store_is_told_and_waits_no_more(bench: Bench) -> None:
+async def test_a_claim_cancelled_while_it_is_at_the_store_is_told_and_stops_waiting(bench: Bench) -> None:
     entered, go_on = threading.Event(), threading.Event()
     told: list[object] = []
     pending = bench.broker.claim("q", 1, None, 60_000)

@@ -78,7 +78,7 @@ async def test_an_unavailable_store_fails_everything_and_nothing_has_happened(be
     assert [message.receives for message in await result(bench.broker.claim("q", 1))] == [1]
 
 
-async def test_nobody_is_told_of_success_before_the_unit_has_ended(bench: Bench) -> None:
+async def test_no_caller_is_told_of_success_before_the_unit_has_ended(bench: Bench) -> None:
     """Every listener looks at whether the unit it was served by has been kept."""
     await bench.fill(b"1", b"2")
     seen = []
@@ -96,7 +96,7 @@ async def test_nobody_is_told_of_success_before_the_unit_has_ended(bench: Bench)
     assert seen == [True, True, True]
 
 
-async def test_a_unit_that_fails_at_its_end_tells_nobody_of_success(bench: Bench) -> None:
+async def test_a_unit_that_fails_at_its_end_tells_no_caller_of_success(bench: Bench) -> None:
     def fail(_unit: UnitRecord) -> None:
         raise Unexpected("the sync failed")
 
@@ -209,7 +209,7 @@ async def test_a_queue_deleted_between_two_steps_ends_the_purge(bench: Bench) ->
     assert isinstance(purged, QueueNotFound)
 
 
-async def test_a_listener_that_raises_keeps_nobody_else_from_being_told(
+async def test_a_listener_that_raises_does_not_keep_others_from_being_told(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_value: object) -> None:

@@ -50,7 +50,7 @@ async def test_a_send_of_several_wakes_as_many_claims(bench: Bench) -> None:
     assert [bodies(await claim) for claim in waiting] == [[b"1"], [b"2"], []]
 
 
-async def test_a_send_to_another_queue_wakes_nobody(bench: Bench) -> None:
+async def test_a_send_to_another_queue_wakes_no_claim(bench: Bench) -> None:
     await bench.create("other")
     waiting = bench.waiting(wait_ms=5_000)
     await bench.turn()
@@ -97,7 +97,7 @@ async def test_a_claim_that_runs_out_wakes(bench: Bench) -> None:
     assert await elapsed(bench, bench.waiting()) == (4.0, [b"again"])
 
 
-async def test_a_claim_beside_it_that_does_not_wait_keeps_nobody_asleep(bench: Bench) -> None:
+async def test_a_claim_beside_it_that_does_not_wait_keeps_no_other_asleep(bench: Bench) -> None:
     await bench.fill(b"later", delay_ms=3_000)
     waiting, brief = bench.waiting(), result(bench.broker.claim("q", 1))
     assert await brief == []
@@ -255,7 +255,7 @@ async def test_all_of_many_are_told_that_another_process_has_deleted_the_queue(b
     assert [type(error) for error in told] == [QueueNotFound] * 50
 
 
-async def test_nobody_asks_about_other_processes_while_nobody_waits(
+async def test_other_processes_are_not_asked_about_while_no_claim_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await elapsed(bench, bench.waiting(wait_ms=1_000)) == (1.0, [])

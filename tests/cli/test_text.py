@@ -33,7 +33,7 @@ def test_durations_are_read(text, ms):
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "-1s", "1w", "1 s", "1s5", "٣s", "nan", "1e3s"])
-def test_what_is_no_duration_is_refused(text):
+def test_what_is_not_a_duration_is_refused(text):
     with pytest.raises(ValueError, match="is not a duration; write it like"):
         parse_duration(text)
 

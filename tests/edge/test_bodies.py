@@ -166,7 +166,7 @@ async def pour(client, mebibytes: int, chunked: bool) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_that_is_cut_is_not_read_for_ever(edge, chunked: bool):
+async def test_a_body_that_is_cut_is_not_read_forever(edge, chunked: bool):
     client = await (await edge.start()).connect()
     # A gibibyte, says one; the other says nothing. Neither sends more than a part of it.
     client.send(head("/cut", None if chunked else 1 << 30))

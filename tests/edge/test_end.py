@@ -188,7 +188,7 @@ async def test_even_refusing_has_a_limit(edge):
     assert (await clients[0].ask(edge.get())).status == 200
 
 
-async def test_many_idle_connections_keep_nobody_waiting(edge):
+async def test_many_idle_connections_keep_no_request_waiting(edge):
     await edge.start()
     await asyncio.gather(*(edge.connect() for _ in range(500)))
     await edge.until(lambda: edge.listener.connections == 500)

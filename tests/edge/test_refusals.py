@@ -116,7 +116,7 @@ async def test_targets_are_remembered_in_bounds(edge):
     assert [request.params for request in edge.seen] == [(str(number),) for number in asked]
 
 
-async def test_a_coding_nobody_undoes_is_not_implemented(edge):
+async def test_an_unsupported_coding_is_not_implemented(edge):
     client = await (await edge.start()).connect()
     client.send(b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n")
     assert (await client.reply()).status == 501
@@ -321,7 +321,7 @@ async def test_a_guard_may_ask_for_the_address_of_the_client(edge):
     assert asked == ["127.0.0.1"]
 
 
-async def test_a_failing_guard_lets_nobody_in(edge):
+async def test_a_failing_guard_lets_no_request_in(edge):
     def guard(request, route, client):
         raise RuntimeError("on purpose")
 

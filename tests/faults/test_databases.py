@@ -99,7 +99,7 @@ def test_a_queue_comes_into_being_on_several_servers_at_once(talks: list[Talk]) 
             assert Emo(talks[0], base).size(f"born{number}") == 3
 
 
-def test_a_queue_is_deleted_and_made_anew_under_the_hands_of_others(cluster: Cluster, talks: list[Talk]) -> None:
+def test_a_queue_is_deleted_and_made_again_while_others_use_it(cluster: Cluster, talks: list[Talk]) -> None:
     statuses: set[int] = set()
     stopping = threading.Event()
 
@@ -123,7 +123,7 @@ def test_a_queue_is_deleted_and_made_anew_under_the_hands_of_others(cluster: Clu
     assert statuses <= {200, 201, 204, 404}
 
 
-def test_a_name_with_a_nul_is_unknown_and_harms_nobody(talks: list[Talk]) -> None:
+def test_a_name_with_a_nul_is_unknown_and_does_no_harm(talks: list[Talk]) -> None:
     assert talks[0]("PUT", "/queues/sound", PLAIN).status == 201
     one, two, three = talks
     for _ in range(20):

@@ -59,7 +59,7 @@ def test_times_of_a_consumer(client, seconds):
         client.consumer(dead_after_s=seconds)
 
 
-def test_one_late_heartbeat_is_no_death(client):
+def test_one_late_heartbeat_is_not_a_death(client):
     with pytest.raises(InvalidRequest, match="twice"):
         client.consumer(heartbeat_s=1, dead_after_s=1.5)
 

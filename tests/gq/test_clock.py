@@ -17,7 +17,7 @@ HOUR_S = 3600
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S])
 @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
-def test_nobody_is_declared_dead_and_nothing_comes_twice(opened, clock, caplog, jump_s, delivery):
+def test_no_consumer_is_declared_dead_and_nothing_comes_twice(opened, clock, caplog, jump_s, delivery):
     """Two consumers with a message each at hand, while the clock that they share jumps."""
     client, other = opened(), opened()
     began, may_end, seen = threading.Semaphore(0), threading.Event(), []

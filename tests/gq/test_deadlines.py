@@ -80,7 +80,7 @@ def test_a_consumer_slower_than_the_deadline_loses_to_another(client, opened, cl
     assert client.status(pushed) == "processed"
 
 
-def test_at_most_once_nobody_else_gets_it(client, opened, clock):
+def test_at_most_once_no_other_gets_it(client, opened, clock):
     with client.producer() as producer:
         pushed, _ = producer.push(b"x", clock() / 1000 + 60), producer.push(b"y")
     other, lost, seen = opened(), [], []

@@ -151,7 +151,7 @@ class TestAConsumerThatWasDeclaredDead:
             assert taken == []
             assert {client.status(one) for one in pushed} == {"failed"}
 
-    def test_has_processed_what_nobody_else_has_taken(self, client, caplog):
+    def test_has_processed_what_no_other_has_taken(self, client, caplog):
         """The message at hand was given back, but its claim is still the latest."""
         pushed = client.producer().push(b"x")
         began, may_end = threading.Event(), threading.Event()
@@ -210,7 +210,7 @@ class TestOutOfTouch:
         assert lost == pushed[1:]
         assert {client.status(one) for one in pushed} == {"processed"}
 
-    def test_a_consumer_goes_on_when_nobody_has_missed_it(self, client):
+    def test_a_consumer_that_was_not_missed_goes_on(self, client):
         with client.producer(batch=3) as producer:
             pushed = [producer.push(str(number)) for number in range(3)]
         faulty = make_faulty(client)
@@ -230,7 +230,7 @@ class TestOutOfTouch:
 
 class TestUnitsWhoseEndNobodyKnows:
     @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
-    def test_a_claim_that_nobody_has_heard_of_goes_back(self, client, delivery):
+    def test_a_claim_that_was_never_heard_of_goes_back(self, client, delivery):
         with client.producer(batch=3) as producer:
             pushed = [producer.push(str(number)) for number in range(3)]
         make_faulty(client).after = 1

@@ -114,7 +114,7 @@ def test_a_store_of_the_parent_does_nothing_in_the_child(sqlite_url):
     assert not Path(sqlite_url.removeprefix("sqlite:///") + ".copy").exists()
 
 
-def test_a_client_that_was_closed_before_the_fork_is_no_hindrance(sqlite_url):
+def test_a_client_that_was_closed_before_the_fork_does_no_harm(sqlite_url):
     told = run(
         sqlite_url,
         before="client = Client(url); push(client, b'1'); client.close()",

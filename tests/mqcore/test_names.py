@@ -33,7 +33,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_refused_and_are_no_queue(desk: Desk, root: Path, name: str) -> None:
+def test_hostile_names_are_refused_and_make_no_queue(desk: Desk, root: Path, name: str) -> None:
     with pytest.raises(InvalidRequest):
         desk.create(name)
     with pytest.raises(QueueNotFound):
@@ -51,7 +51,7 @@ def test_hostile_names_are_refused_and_are_no_queue(desk: Desk, root: Path, name
     "message_id",
     ["", ".", "..", "../../x", "x", ID + "/..", ID[:-1], ID + "\0", "*", "%2e%2e", "..%2f..%2fx", "\ud800", "é" * 200],
 )
-def test_hostile_ids_are_no_message(desk: Desk, root: Path, message_id: str) -> None:
+def test_hostile_ids_are_unknown(desk: Desk, root: Path, message_id: str) -> None:
     desk.create()
     desk.send(b"x")
     before = tree(root)
@@ -100,7 +100,7 @@ def test_links_in_the_other_folders(desk: Desk, root: Path, secret: Path, folder
     assert (secret.read_bytes(), secret.stat().st_mtime_ns) == (b"secret", before.st_mtime_ns)
 
 
-def test_a_linked_folder_is_no_queue(desk: Desk, root: Path, secret: Path) -> None:
+def test_a_linked_folder_is_not_a_queue(desk: Desk, root: Path, secret: Path) -> None:
     (root / "queues/q").symlink_to(secret.parent)
     with pytest.raises(QueueNotFound):
         desk.claim()
@@ -132,7 +132,7 @@ def test_a_root_whose_folder_is_a_link_is_refused(root: Path, secret: Path, name
         open_root(root)
 
 
-def test_pipes_and_folders_in_the_place_of_messages_hold_nobody_up(desk: Desk, root: Path) -> None:
+def test_pipes_and_folders_in_the_place_of_messages_hold_nothing_up(desk: Desk, root: Path) -> None:
     desk.create()
     os.mkfifo(root / "queues/q" / ID)
     (root / "queues/q" / ID.replace("1", "2")).mkdir()

@@ -45,7 +45,7 @@ def test_a_part_of_a_message_is_never_delivered(desk: Desk, root: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["new", "delay"])
-def test_messages_of_a_queue_that_is_no_more_are_removed(desk: Desk, root: Path, folder: str) -> None:
+def test_messages_of_a_queue_that_is_gone_are_removed(desk: Desk, root: Path, folder: str) -> None:
     (root / folder / f"q:{ID}").write_bytes(b"stray")
     desk.now = 2**41
     while desk.sweep():

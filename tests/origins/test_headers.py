@@ -170,7 +170,7 @@ def test_other_names_are_not(host: str) -> None:
     assert said.endswith("allowed_hosts")
 
 
-def test_a_request_without_a_host_is_no_browsers() -> None:
+def test_a_request_without_a_host_is_not_from_a_browser() -> None:
     assert Origins().refusal(Request("POST", "/x", headers={}), page=False, reads=False) is None
 
 

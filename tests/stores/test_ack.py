@@ -117,7 +117,7 @@ def test_an_id_of_another_store_is_unknown(verbs, other_store):
         "é" * 36,
     ],
 )
-def test_what_is_no_id_of_ours_is_unknown(verbs, text):
+def test_what_is_not_an_id_of_ours_is_unknown(verbs, text):
     verbs.create()
     verbs.send(b"x")
     assert verbs.ack(Receipt(text)) == [False]

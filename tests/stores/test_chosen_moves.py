@@ -172,7 +172,7 @@ def test_a_dry_run_of_everything_with_a_limit(two):
     assert end(two).matched == 3
 
 
-def test_a_dry_run_is_in_nobodys_way(two):
+def test_a_dry_run_is_in_no_ones_way(two):
     two.moves.start("here", "there", "dry", terms=MoveTerms(dry_run=True))
     two.moves.start("here", "there", "first")
     two.moves.start("here", "there", "dry too", terms=MoveTerms(dry_run=True))
@@ -279,7 +279,7 @@ def test_a_dead_letter_remembers_through_other_queues(dead):
     assert [one.came_from for one in dead.peek("a")] == [None, None, "b", "b"]
 
 
-def test_a_queue_that_is_its_own_dead_letter_queue_is_no_place_to_come_from(verbs):
+def test_no_message_comes_from_a_queue_that_is_its_own_dead_letter_queue(verbs):
     verbs.create("own")
     verbs.update("own", redrive=Redrive(1, "own"))
     verbs.send(b"x", to="own")

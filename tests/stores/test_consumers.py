@@ -383,7 +383,7 @@ class TestFirstDue:
 
 
 class TestPush:
-    def test_numbers_are_nobody_elses(self, verbs):
+    def test_numbers_are_given_out_once(self, verbs):
         verbs.create()
         first = verbs.reserve(3)
         [other] = verbs.send(b"between")

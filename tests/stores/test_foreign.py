@@ -65,7 +65,7 @@ def test_tables_of_somebody_else(url: str, name: str) -> None:
     assert execute(url, f"SELECT * FROM {name}") == [(7,)]
 
 
-def test_tables_elsewhere_in_the_database_are_nobodys_business(postgres_url: str) -> None:
+def test_tables_elsewhere_in_the_database_do_not_matter(postgres_url: str) -> None:
     execute(postgres_url, "CREATE TABLE public.message (a INT)", "INSERT INTO public.message VALUES (7)")
     open_store(postgres_url).close()
     assert execute(postgres_url, "SELECT * FROM public.message") == [(7,)]

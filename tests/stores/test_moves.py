@@ -126,7 +126,7 @@ def test_a_target_deleted_meanwhile_is_an_error_and_the_rest_stays(two):
     assert two.seen("here") == [b"2", b"3"]
 
 
-def test_a_target_made_anew_takes_the_rest(two):
+def test_a_target_made_again_takes_the_rest(two):
     two.send(b"1", b"2", to="here")
     two.moves.start("here", "there")
     two.moves.step(limit=1)
@@ -169,7 +169,7 @@ def test_a_lost_unit_has_not_started_one(two):
     assert two.moves.unfinished() == []
 
 
-def test_an_ended_move_is_kept_for_a_day_and_an_unfinished_one_for_ever(two):
+def test_an_ended_move_is_kept_for_a_day_and_an_unfinished_one_forever(two):
     two.moves.start("here", "there", "ended")
     two.moves.start("elsewhere", "there", "open")
     two.moves.step(move_id="ended")

@@ -158,7 +158,7 @@ def test_what_is_open_when_the_store_is_closed_is_closed_after_it(url: str) -> N
         assert peek_all(unit, "q") == [b"still in time"]
 
 
-def test_a_name_that_no_database_holds_is_not_found_and_harms_nobody(store: Store) -> None:
+def test_a_name_that_no_database_holds_is_not_found_and_does_no_harm(store: Store) -> None:
     with store.unit() as unit:
         unit.send("q", [Draft(b"in the unit")], NOW)
         assert unit.find_queue("a\0b") is None
@@ -310,9 +310,7 @@ def process_one(unit: Unit) -> str:
 
 
 @pytest.mark.parametrize("reached", [0, 2**32 - 2])
-def test_a_row_that_is_not_committed_yet_holds_up_the_rows_behind_it_and_nobody_else(
-    url: str, store: Store, reached: int
-) -> None:
+def test_a_row_that_is_not_committed_yet_holds_up_only_the_rows_behind_it(url: str, store: Store, reached: int) -> None:
     """It has the lower number: a reader that went past it would never see it. But a server that is frozen in the middle
     of a unit must not hold up the others because one reads the ledger."""
     if reached:

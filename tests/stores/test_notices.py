@@ -85,7 +85,7 @@ def test_too_many_queues_to_tell_are_all_queues(watch: Callable[..., NoticeWatch
     assert heard(listener) == {"next"}
 
 
-def test_what_nobody_understands_means_all_queues(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
+def test_what_cannot_be_understood_means_all_queues(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
     listener = watch()
     with psycopg.connect(postgres_url, autocommit=True) as stranger:
         for payload in ("", "{", "[1]", "hello"):

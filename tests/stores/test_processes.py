@@ -168,7 +168,7 @@ def hold_a_unit(path: Path, held: Barrier) -> None:
         signal.pause()
 
 
-def test_a_process_that_is_killed_inside_a_unit_leaves_nothing_of_it_and_holds_nobody_up(tmp_path):
+def test_a_process_that_is_killed_inside_a_unit_leaves_nothing_of_it_and_holds_nothing_up(tmp_path):
     path = tmp_path / "penstock.db"
     with closing(open_store(f"sqlite:///{path}", patience_ms=60_000)) as store:
         with store.unit() as unit:

@@ -47,7 +47,7 @@ def test_many_dead_letters_in_one_claim_keep_their_order(redriven):
     assert redriven.bodies(queue="dead") == [b"%d" % n for n in range(100)]
 
 
-def test_a_claim_that_is_still_held_is_no_dead_letter(redriven):
+def test_a_claim_that_is_still_held_is_not_a_dead_letter(redriven):
     redriven.send(b"x")
     deliver(redriven, 1)
     [held] = redriven.claim()
@@ -55,7 +55,7 @@ def test_a_claim_that_is_still_held_is_no_dead_letter(redriven):
     assert redriven.ack(held) == [True]
 
 
-def test_a_message_that_has_expired_or_failed_is_no_dead_letter(redriven):
+def test_a_message_that_has_expired_or_failed_is_not_a_dead_letter(redriven):
     redriven.update(redrive=Redrive(1, "dead"), retention_ms=100)
     redriven.send(b"expired")
     redriven.now += 50
@@ -164,7 +164,7 @@ def test_a_chain_of_dead_letter_queues(verbs):
     assert verbs.seen("c") == [b"x"]
 
 
-def test_without_its_dead_letter_queue_a_message_is_delivered_for_ever(redriven):
+def test_without_its_dead_letter_queue_a_message_is_delivered_forever(redriven):
     redriven.send(b"x")
     deliver(redriven, 2)
     redriven.delete("dead")

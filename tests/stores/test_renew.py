@@ -49,7 +49,7 @@ def test_a_claim_that_has_run_out_comes_back_to_life(verbs):
     assert verbs.ack(message) == [True]
 
 
-def test_a_renewal_is_no_delivery(verbs):
+def test_a_renewal_is_not_a_delivery(verbs):
     verbs.create()
     verbs.send(b"x")
     [message] = verbs.claim()
@@ -83,7 +83,7 @@ def test_unknown_and_known_in_one_call(verbs):
     assert [message.ready_at for message in verbs.peek()] == [until]
 
 
-def test_a_message_that_nobody_has_received_counts_as_received_once(verbs):
+def test_a_message_that_was_never_received_counts_as_received_once(verbs):
     verbs.create()
     ready, delayed = verbs.send(b"ready", Draft(b"delayed", delay_ms=10))
     until = verbs.now + 100

@@ -43,7 +43,7 @@ def test_one_result_for_each_draft_in_the_order_given(verbs):
     assert len({one.id for one in sent}) == 1_000
 
 
-def test_no_drafts_are_no_messages(verbs):
+def test_without_drafts_no_message_is_sent(verbs):
     verbs.create()
     assert verbs.send() == []
     assert verbs.tally().arrived == 0

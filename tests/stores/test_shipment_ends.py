@@ -92,7 +92,7 @@ class TestKeeping:
         three.shipments.settle(limit=2, keep=True)
         assert three.shipped() == [b"a", b"bb", b"ccc"]
 
-    def test_shows_them_to_nobody_else(self, three: Verbs) -> None:
+    def test_shows_them_to_no_one_else(self, three: Verbs) -> None:
         three.ship()
         kept = three.shipments.read()
         three.shipments.settle(keep=True)

@@ -201,7 +201,7 @@ class TestDurability:
         monkeypatch.undo()
         assert len(bodies(opened)) == 100
 
-    def test_after_a_failed_sync_the_files_are_opened_anew(self, opened):
+    def test_after_a_failed_sync_the_files_are_opened_again(self, opened):
         fill(opened)
         connection = opened._connection
         with pytest.raises(StoreUnavailable), opened.unit():
@@ -583,7 +583,7 @@ class TestSharing:
         bodies(other)
         assert not opened.changed_elsewhere()
 
-    def test_what_another_lost_is_no_change(self, opened, other):
+    def test_what_another_lost_is_not_a_change(self, opened, other):
         with pytest.raises(ZeroDivisionError), other.unit() as unit:
             unit.create_queue("q", Settings(), 1 // 0)
         assert not opened.changed_elsewhere()
@@ -662,7 +662,7 @@ class TestRoom:
         self.device(monkeypatch, free=2**40)
         assert opened.has_room()
 
-    def test_what_is_kept_for_claims_and_acks_is_no_room(self, opened, monkeypatch):
+    def test_what_is_kept_for_claims_and_acks_is_not_room(self, opened, monkeypatch):
         self.device(monkeypatch, free=1024 * 1024)
         assert not opened.has_room()
 

@@ -125,7 +125,7 @@ def test_what_is_claimed_or_delayed_is_left_alone_until_its_time_is_over(verbs):
     assert verbs.seen() == []
 
 
-def test_a_queue_from_which_nobody_claims_any_more_is_freed_all_the_same(verbs):
+def test_a_queue_that_is_no_longer_claimed_from_is_freed_all_the_same(verbs):
     verbs.create(retention_ms=100)
     verbs.send(b"1", b"2", Draft(b"3", delay_ms=20))
     verbs.claim(limit=1, hold_ms=50)

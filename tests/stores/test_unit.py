@@ -223,7 +223,7 @@ def test_many_units_one_after_another(verbs):
     assert (verbs.tally().arrived, verbs.tally().departed) == (50, 50)
 
 
-def test_a_store_has_room_and_nobody_else_has_changed_it(verbs):
+def test_a_store_has_room_and_no_one_else_has_changed_it(verbs):
     verbs.create()
     assert verbs.store.has_room()
     assert not verbs.store.changed_elsewhere()

@@ -169,7 +169,7 @@ def test_a_claim_is_the_time_of_its_end_as_extension(queue, path, clock):
     assert clock.ms - 20 <= int(name.split(".")[1]) - 8_500 <= clock.ms
 
 
-def test_nobody_else_gets_a_claimed_message(opened):
+def test_no_one_else_gets_a_claimed_message(opened):
     first, second = opened(), opened()
     first.publish(b"x")
     assert first.receive(timeout=0)[1] == b"x"

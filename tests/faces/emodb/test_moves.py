@@ -196,6 +196,6 @@ def test_a_stop_in_the_middle_is_clean_and_the_next_start_goes_on(tmp_path, limi
         server.stop()
 
 
-def test_what_is_no_method_of_a_move(emo: Emo) -> None:
+def test_what_is_not_a_method_of_a_move(emo: Emo) -> None:
     assert emo.get("_move").status == 405
     assert emo.post("_move/x").status == 405

@@ -215,7 +215,7 @@ def test_routes_that_are_none(emo: Emo) -> None:
     assert emo.get("").status == 404
 
 
-def test_a_key_in_the_query_is_no_key(emo: Emo) -> None:
+def test_a_key_in_the_query_does_not_count(emo: Emo) -> None:
     """Addresses end up in logs; a key there is ignored like any other parameter."""
     assert emo.get("q/size?APIKey=secret").json == 0
 

@@ -79,7 +79,7 @@ def test_a_fetched_message_comes_back_after_ten_seconds(talk: Talk, queue: str, 
     assert (again.body, again.headers["X-Message-Id"]) == (b"x", message_id)
 
 
-def test_a_message_that_nobody_fetched_can_be_deleted(talk: Talk, queue: str) -> None:
+def test_a_message_that_was_never_fetched_can_be_deleted(talk: Talk, queue: str) -> None:
     message_id = talk("POST", "/queue001/messages", b"x").headers["X-Message-Id"]
     assert talk("DELETE", f"/queue001/messages/{message_id.upper()}").status == 202
     assert talk("GET", "/queue001/messages").status == 204
@@ -129,7 +129,7 @@ def test_deleting_a_queue_deletes_its_messages(talk: Talk, queue: str, server: T
 
 
 @pytest.mark.parametrize("name", ["a:b", "..", "%2e%2e", "%2fetc", "a%2fb", "a%00b", "%C3%A4", "a%20b", "x" * 256])
-def test_hostile_names_are_refused_and_are_no_queue(talk: Talk, name: str) -> None:
+def test_hostile_names_are_refused_and_make_no_queue(talk: Talk, name: str) -> None:
     refused = talk("PUT", f"/{name}")
     assert refused.status == 400
     assert "name" in refused.json["error"]

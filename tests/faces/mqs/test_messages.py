@@ -113,7 +113,7 @@ def test_delete_wants_a_uuid(talk: Talk, text: str) -> None:
     assert reply.json["error"]
 
 
-def test_delete_of_an_id_nobody_has_answers_404(talk: Talk, queue: str) -> None:
+def test_delete_of_an_unknown_id_answers_404(talk: Talk, queue: str) -> None:
     talk("POST", "/messages/q", b"x")
     received = message_id(talk("GET", "/messages/q"))
     foreign = received[:14] + ("7000-8000" if received[14:23] != "7000-8000" else "7001-8000") + received[23:]

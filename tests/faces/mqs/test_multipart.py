@@ -187,7 +187,7 @@ def test_a_part_has_a_hundred_headers_at_most() -> None:
 
 
 @pytest.mark.parametrize("blanks", [b" ", b"\t \t", b" \r\n "])
-def test_a_line_of_blanks_is_no_header(blanks: bytes) -> None:
+def test_a_line_of_blanks_is_not_a_header(blanks: bytes) -> None:
     assert decode(b"--b  \r\n" + blanks + b"\r\n\r\nbody\r\n--b--", b"b", 1) == [({}, b"body")]
     with_header = b"--b\r\nX: y \r\n" + blanks + b"\r\nZ:z\r\n\r\nbody\r\n--b--"
     assert decode(with_header, b"b", 1) == [({b"x": b"y", b"z": b"z"}, b"body")]

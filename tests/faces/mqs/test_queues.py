@@ -203,7 +203,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_refused_and_are_no_queue(talk: Talk, name: str) -> None:
+def test_hostile_names_are_refused_and_make_no_queue(talk: Talk, name: str) -> None:
     reply = talk("PUT", f"/queues/{name}", PLAIN)
     assert reply.status == 400
     assert "name" in reply.json["error"]

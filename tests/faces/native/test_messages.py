@@ -77,7 +77,7 @@ def test_text_comes_back_as_text(native: Native, text: str) -> None:
     [b"\xff\xfe", bytes(range(256)), b"\xed\xa0\x80", b"\xff" * MEGABYTE],
     ids=["short", "all", "surrogate", "long"],
 )
-def test_bytes_that_are_no_text_come_back_in_base64(native: Native, body: bytes) -> None:
+def test_bytes_that_are_not_text_come_back_in_base64(native: Native, body: bytes) -> None:
     native.send({"body_base64": base64.b64encode(body).decode()})
     for message in (native.peek()["messages"][0], native.claim()[0]):
         assert base64.b64decode(message["body_base64"]) == body

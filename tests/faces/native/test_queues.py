@@ -234,7 +234,7 @@ def test_settings_that_do_not_fit_are_refused(native: Native, settings: Any) -> 
 @pytest.mark.parametrize(
     "name", [".", "..", "%2e", "a%2Fb", "a%00b", "x" * 256, "%C3%A9", "a%20b", "a%0D%0Ab", "%F0%9F%90%9F"]
 )
-def test_hostile_names_are_refused_and_are_no_queue(talk: Talk, name: str) -> None:
+def test_hostile_names_are_refused_and_make_no_queue(talk: Talk, name: str) -> None:
     reply = talk("PUT", f"/v1/queues/{name}", {})
     assert reply.status == 400
     assert "name" in reply.json["error"]

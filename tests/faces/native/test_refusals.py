@@ -114,14 +114,14 @@ NOT_JSON = [
 
 @pytest.mark.parametrize("body", NOT_JSON, ids=lambda body: repr(body[:40]))
 @pytest.mark.parametrize("verb", ["messages", "claim", "ack", "renew", "release"])
-def test_what_is_no_json_of_the_right_shape_is_refused(native: Native, verb: str, body: bytes) -> None:
+def test_what_is_not_json_of_the_right_shape_is_refused(native: Native, verb: str, body: bytes) -> None:
     reply = native.talk("POST", f"/v1/queues/q/{verb}", body)
     assert reply.status == 400, reply.body
     assert json.loads(reply.body)["error"]
 
 
 @pytest.mark.parametrize("body", NOT_JSON[:-2], ids=lambda body: repr(body[:40]))
-def test_settings_that_are_no_json_of_the_right_shape_are_refused(native: Native, body: bytes) -> None:
+def test_settings_that_are_not_json_of_the_right_shape_are_refused(native: Native, body: bytes) -> None:
     for method, path in (("PUT", "/v1/queues/new"), ("PATCH", "/v1/queues/q")):
         assert native.talk(method, path, body[:60_000]).status == 400
 
