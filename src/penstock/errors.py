@@ -39,6 +39,8 @@ answers in one table.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 
 class PenstockError(Exception):
     """The root of every error this project raises on purpose."""
@@ -103,23 +105,35 @@ class MoveConflict(CallerError):
         super().__init__(f"{either} is part of another move that is still in progress")
 
 
+class Ref(Protocol):
+    """A `ShipmentRef` or an `ExportRef` of `model.py`, which lies above this module."""
+
+    @property
+    def consumer(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+
 class ShipmentNotFound(CallerError):
-    def __init__(self, consumer: str, number: int) -> None:
-        super().__init__(f"{consumer!r} never had number {number}, or it is no longer remembered")
+    def __init__(self, ref: Ref) -> None:
+        super().__init__(f"{ref.consumer!r} never had number {ref.number}, or it is no longer remembered")
 
 
 class ShipmentConflict(CallerError):
-    def __init__(self, consumer: str, number: int, expected: int) -> None:
-        why = f"number {expected} was expected" if number != expected else "claim it again, it is not complete yet"
-        super().__init__(f"number {number} of {consumer!r}: {why}")
-        self.expected = expected
+    """Without a number that was `expected`, it is the right one, but the shipment is still gathering."""
+
+    def __init__(self, ref: Ref, expected: int | None = None) -> None:
+        why = "claim it again, it is not complete yet" if expected is None else f"number {expected} was expected"
+        super().__init__(f"number {ref.number} of {ref.consumer!r}: {why}")
+        self.expected = ref.number if expected is None else expected
 
 
 class ShipmentEnded(CallerError):
     """`how` is one word: settled, released, lost, or purged for messages that left in another way."""
 
-    def __init__(self, consumer: str, number: int, how: str) -> None:
-        super().__init__(f"number {number} of {consumer!r} has ended: it was {how}")
+    def __init__(self, ref: Ref, how: str) -> None:
+        super().__init__(f"number {ref.number} of {ref.consumer!r} has ended: it was {how}")
         self.how = how
 
 

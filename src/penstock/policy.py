@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from penstock.errors import MoveConflict, ShipmentConflict
-from penstock.model import Dedup, Draft, Move, QueueChange, Selection, Settings
+from penstock.model import Dedup, Draft, ExportRef, Move, QueueChange, Selection, Settings, ShipmentRef
 
 # How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
 # claim of a queue with twins writes to all over, is half as long.
@@ -121,12 +121,12 @@ def changed(settings: Settings, change: QueueChange) -> Settings:
     return msgspec.structs.replace(settings, **changes)
 
 
-def check_number(consumer: str, number: int, last: int, is_open: bool) -> None:
+def check_number(ref: ShipmentRef | ExportRef, last: int, is_open: bool) -> None:
     """Shipments and exports of a consumer are numbered from 1, one open at a time.
 
     `last` is the consumer's last number, 0 for none, and `is_open` says whether that one has not ended. Raises
     ShipmentConflict for any number but the one that is open or, where none is, the next.
     """
     expected = last if is_open else last + 1
-    if number != expected:
-        raise ShipmentConflict(consumer, number, expected)
+    if ref.number != expected:
+        raise ShipmentConflict(ref, expected)

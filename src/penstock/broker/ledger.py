@@ -78,7 +78,7 @@ class FindExport(Struct, frozen=True):
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Export:
         export = _find(unit, self.ref)
         if export is None:
-            raise ShipmentNotFound(self.ref.consumer, self.ref.number)
+            raise ShipmentNotFound(self.ref)
         return export
 
 

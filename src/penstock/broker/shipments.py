@@ -126,5 +126,5 @@ class BeatShipment(Struct, frozen=True):
 def _found(unit: Unit, ref: ShipmentRef) -> Shipment:
     shipment = needed(unit.shipments, "shipments").find(ref)
     if shipment is None:
-        raise ShipmentNotFound(ref.consumer, ref.number)
+        raise ShipmentNotFound(ref)
     return shipment

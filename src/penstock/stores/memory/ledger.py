@@ -43,13 +43,10 @@ class MemoryExports:
         self._tables = session.tables
 
     def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
-        consumer, number = ref.consumer, ref.number
-        export = self._tables.exports.get((consumer, number))
+        export = self._tables.exports.get((ref.consumer, ref.number))
         if export is None:
-            own = self.list(consumer, 0, len(self._tables.exports))
-            policy.check_number(
-                consumer, number, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None
-            )
+            own = self.list(ref.consumer, 0, len(self._tables.exports))
+            policy.check_number(ref, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None)
             after = own[-1].through if own else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)
@@ -61,9 +58,9 @@ class MemoryExports:
                 return counted
             if not counted.rows:
                 return None
-            export = self._put(Export(consumer, number, after, counted.through, counted.rows, now))
+            export = self._put(Export(ref.consumer, ref.number, after, counted.through, counted.rows, now))
         if export.settled_at is not None:
-            raise ShipmentEnded(consumer, number, "settled")
+            raise ShipmentEnded(ref, "settled")
         return export
 
     def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
@@ -73,10 +70,10 @@ class MemoryExports:
     def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
         export = self._found(ref)
         if export.settled_at is not None:
-            raise ShipmentEnded(ref.consumer, ref.number, "settled")
+            raise ShipmentEnded(ref, "settled")
         whole = [row for row in self._rows(export.after, export.rows) if row.number <= export.through]
         if len(whole) < export.rows:
-            raise ShipmentEnded(ref.consumer, ref.number, "purged")
+            raise ShipmentEnded(ref, "purged")
         rest = islice((row for row in whole if row.number > after), limit)
         return _within(rest, self._session.limits.claim_bytes)
 
@@ -106,7 +103,7 @@ class MemoryExports:
     def _found(self, ref: ExportRef) -> Export:
         export = self._tables.exports.get((ref.consumer, ref.number))
         if export is None:
-            raise ShipmentNotFound(ref.consumer, ref.number)
+            raise ShipmentNotFound(ref)
         return export
 
     def _put(self, export: Export) -> Export:

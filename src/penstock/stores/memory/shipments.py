@@ -28,15 +28,13 @@ class MemoryShipments:
         if row is None:
             own = self._of_consumer(found.number, consumer)
             last = own[-1].shipment if own else None
-            policy.check_number(
-                consumer, number, last.number if last else 0, last is not None and last.state in _NOT_ENDED
-            )
+            policy.check_number(ref, last.number if last else 0, last is not None and last.state in _NOT_ENDED)
             row = ShipmentRow(
                 found.number, Shipment(ref.queue, consumer, number, ShipmentState.GATHERING, 0, 0, now, now + hold_ms)
             )
         shipment = row.shipment
         if shipment.state not in _NOT_ENDED:
-            raise ShipmentEnded(consumer, number, shipment.state)
+            raise ShipmentEnded(ref, shipment.state)
         if shipment.state is ShipmentState.OPEN:
             return self._put(row, replace(shipment, until=max(shipment.until, now + hold_ms)))
         step = max(0, min(self._session.limits.claim_rows, limit - len(row.seqs)))
@@ -73,16 +71,16 @@ class MemoryShipments:
         row = self._found(ref)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
-            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
+            raise ShipmentConflict(ref)
         if state is not ShipmentState.OPEN and not row.readable:
-            raise ShipmentEnded(ref.consumer, ref.number, state)
+            raise ShipmentEnded(ref, state)
         kept = {message.seq: message for message in row.kept}
         messages: list[Message] = []
         room = self._session.limits.claim_bytes
         for seq in row.seqs[start : start + limit]:
             message = kept.get(seq) or self._tables.messages.get(seq)
             if message is None:
-                raise ShipmentEnded(ref.consumer, ref.number, "purged" if state is ShipmentState.OPEN else state)
+                raise ShipmentEnded(ref, "purged" if state is ShipmentState.OPEN else state)
             messages.append(self._session.message(found, message))
             room -= len(message.draft.body)
             if room <= 0:
@@ -93,9 +91,9 @@ class MemoryShipments:
         row = self._found(ref)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
-            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
+            raise ShipmentConflict(ref)
         if state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
-            raise ShipmentEnded(ref.consumer, ref.number, state)
+            raise ShipmentEnded(ref, state)
         if state is ShipmentState.OPEN:
             row = self._decide(replace(row, readable=keep), ShipmentState.SETTLED, now)
         former = [
@@ -109,7 +107,7 @@ class MemoryShipments:
     def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
         row = self._found(ref)
         if row.shipment.state is ShipmentState.SETTLED:
-            raise ShipmentEnded(ref.consumer, ref.number, row.shipment.state)
+            raise ShipmentEnded(ref, row.shipment.state)
         if row.shipment.state in _NOT_ENDED:
             row = self._decide(row, ShipmentState.RELEASED, now)
         return self._go_on_ending(row, now, limit)
@@ -117,7 +115,7 @@ class MemoryShipments:
     def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
         row = self._found(ref)
         if row.shipment.state not in _NOT_ENDED:
-            raise ShipmentEnded(ref.consumer, ref.number, row.shipment.state)
+            raise ShipmentEnded(ref, row.shipment.state)
         return self._put(row, replace(row.shipment, until=now + hold_ms))
 
     def sweep(self, now: int, limit: int) -> int:
@@ -183,7 +181,7 @@ class MemoryShipments:
     def _found(self, ref: ShipmentRef) -> ShipmentRow:
         row = self._tables.shipments.get((self._session.queue(ref.queue).number, ref.consumer, ref.number))
         if row is None:
-            raise ShipmentNotFound(ref.consumer, ref.number)
+            raise ShipmentNotFound(ref)
         return row
 
     def _put(self, row: ShipmentRow, shipment: Shipment) -> Shipment:

@@ -54,7 +54,7 @@ class Exports:
             end = engine.ledger_end()
             last = self._latest(ref.consumer)
             is_open = last is not None and last.settled_at is None
-            policy.check_number(ref.consumer, ref.number, last.number if last else 0, is_open)
+            policy.check_number(ref, last.number if last else 0, is_open)
             after = last.through if last else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)
@@ -71,7 +71,7 @@ class Exports:
             engine.add(self._sql.add, (*whose, after, counted.through, counted.rows, now, counted.first))
             export = self._demand(ref)
         if export.settled_at is not None:
-            raise ShipmentEnded(ref.consumer, ref.number, "settled")
+            raise ShipmentEnded(ref, "settled")
         return export
 
     def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
@@ -85,10 +85,10 @@ class Exports:
     def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
         export = self._demand(ref)
         if export.settled_at is not None:
-            raise ShipmentEnded(ref.consumer, ref.number, "settled")
+            raise ShipmentEnded(ref, "settled")
         # The sweep takes the oldest rows first.
         if not self._session.engine.rows(self._sql.first_row, (ref.consumer, ref.number)):
-            raise ShipmentEnded(ref.consumer, ref.number, "purged")
+            raise ShipmentEnded(ref, "purged")
         return self._ledger.between(max(after, export.after), export.through, limit)
 
     def settle(self, ref: ExportRef, now: int) -> Export:
@@ -102,7 +102,7 @@ class Exports:
     def _demand(self, ref: ExportRef) -> Export:
         export = self._find(ref)
         if export is None:
-            raise ShipmentNotFound(ref.consumer, ref.number)
+            raise ShipmentNotFound(ref)
         return export
 
     def _latest(self, consumer: str) -> Export | None:

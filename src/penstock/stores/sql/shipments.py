@@ -132,9 +132,9 @@ class Shipments:
         if row is None:
             last = self._latest(queue, ref.consumer)
             is_open = last is not None and last.state in _NOT_ENDED
-            policy.check_number(ref.consumer, ref.number, last.number if last else 0, is_open)
+            policy.check_number(ref, last.number if last else 0, is_open)
         elif row.state not in _NOT_ENDED:
-            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+            raise ShipmentEnded(ref, row.state)
         until = now + hold_ms
         if row is not None and row.state is ShipmentState.OPEN:
             self._prolong(row, max(row.until, until))
@@ -184,9 +184,9 @@ class Shipments:
         session, engine = self._session, self._session.engine
         row = self._demand(session.queue(ref.queue), ref)
         if row.state is ShipmentState.GATHERING:
-            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
+            raise ShipmentConflict(ref)
         if row.state is not ShipmentState.OPEN and row.kept != _READABLE:
-            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+            raise ShipmentEnded(ref, row.state)
         room = session.limits.claim_bytes
         messages: list[Message] = []
         wanted = runs.part(self._runs_of(row), start, limit)
@@ -198,7 +198,7 @@ class Shipments:
             # Of these numbers and in their order: if the last one stands where it should, none is missing before it.
             if not rows or seq_in(rows[-1]) != expected[len(rows) - 1] or (len(rows) < len(expected) and room > 0):
                 end = "purged" if row.state is ShipmentState.OPEN else row.state
-                raise ShipmentEnded(ref.consumer, ref.number, end)
+                raise ShipmentEnded(ref, end)
             if room <= 0:
                 break
         return messages
@@ -206,9 +206,9 @@ class Shipments:
     def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
         row = self._demand(self._session.queue(ref.queue), ref, lock=True)
         if row.state is ShipmentState.GATHERING:
-            raise ShipmentConflict(ref.consumer, ref.number, ref.number)
+            raise ShipmentConflict(ref)
         if row.state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
-            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+            raise ShipmentEnded(ref, row.state)
         if row.state is ShipmentState.OPEN:
             row = self._decide(row, ShipmentState.SETTLED, now, _READABLE if keep else 0)
         self._free_former(row, now, limit)
@@ -217,7 +217,7 @@ class Shipments:
     def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
         row = self._demand(self._session.queue(ref.queue), ref, lock=True)
         if row.state is ShipmentState.SETTLED:
-            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+            raise ShipmentEnded(ref, row.state)
         if row.state in _NOT_ENDED:
             row = self._decide(row, ShipmentState.RELEASED, now)
         return self._go_on_ending(row, now, limit)
@@ -226,7 +226,7 @@ class Shipments:
         queue = self._session.queue(ref.queue)
         row = self._demand(queue, ref, lock=True)
         if row.state not in _NOT_ENDED:
-            raise ShipmentEnded(ref.consumer, ref.number, row.state)
+            raise ShipmentEnded(ref, row.state)
         self._prolong(row, now + hold_ms)
         return self._demand(queue, ref).shown(ref.queue)
 
@@ -238,7 +238,7 @@ class Shipments:
     def _demand(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord:
         row = self._find(queue, ref, lock)
         if row is None:
-            raise ShipmentNotFound(ref.consumer, ref.number)
+            raise ShipmentNotFound(ref)
         return row
 
     def _latest(self, queue: Queue, consumer: str) -> ShipmentRecord | None:
