@@ -18,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from secrets import token_urlsafe
 
 from penstock import limits, names
-from penstock.errors import InvalidRequest
-from penstock.model import Key
+from penstock.errors import InvalidRequest, NotPermitted
+from penstock.model import Key, Redrive
 
 ACTIONS = ("post", "poll", "get_status", "admin")
 # What only a rule for every queue may do.
@@ -82,6 +82,12 @@ def permitting_rule(rules: Sequence[str], action: str, queue: str) -> str | None
 def permits(rules: Sequence[str] | None, action: str, queue: str) -> bool:
     """None stands for the rules of a caller who needs no key."""
     return rules is None or permitting_rule(rules, action, queue) is not None
+
+
+def check_dead_letters(rules: Sequence[str] | None, redrive: Redrive | None) -> None:
+    """Dead letters are sent: a queue may only be given a dead-letter queue that its caller may send to."""
+    if redrive is not None and not permits(rules, "post", redrive.dead_letter_queue):
+        raise NotPermitted(needed_rule("post", redrive.dead_letter_queue))
 
 
 def _matches(glob: str, queue: str) -> bool:

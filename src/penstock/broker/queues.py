@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from penstock import policy
 from penstock.broker.operations import Again
-from penstock.errors import NotPermitted, QueueNotFound
-from penstock.keys import needed_rule, permits
+from penstock.errors import QueueNotFound
+from penstock.keys import check_dead_letters
 from penstock.limits import Limits
 from penstock.model import (
     Count,
@@ -53,10 +53,7 @@ class UpdateQueue(Struct, frozen=True):
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Queue:
         settings = policy.changed(_found(unit, self.name).settings, self.change)
-        redrive = settings.redrive
-        # Dead letters are sent: it takes leave to send to the queue they end in.
-        if redrive is not None and not permits(self.rules, "post", redrive.dead_letter_queue):
-            raise NotPermitted(needed_rule("post", redrive.dead_letter_queue))
+        check_dead_letters(self.rules, settings.redrive)
         return unit.update_queue(self.name, settings)
 
 

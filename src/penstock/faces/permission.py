@@ -9,10 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from penstock.edge.http import Request, Response
-from penstock.errors import NotPermitted
 from penstock.faces.answers import Error, json_response
-from penstock.keys import needed_rule
-from penstock.model import Redrive
 
 
 class Caller(Protocol):
@@ -61,12 +58,6 @@ class Permission(Struct, frozen=True):
 PUBLIC = Permission("", Scope.ANYBODY)
 
 
-def check_dead_letters(request: Request, redrive: Redrive | None) -> None:
-    """Dead letters are sent: a queue may only be given a dead-letter queue that its caller may send to."""
-    if redrive is not None and not permits(request, "post", redrive.dead_letter_queue):
-        raise NotPermitted(needed_rule("post", redrive.dead_letter_queue))
-
-
 def permits(request: Request, action: str, queue: str) -> bool:
     """For handlers of routes that ask themselves. A request no guard has seen permits nothing."""
     caller: Caller | None = request.caller
@@ -74,6 +65,7 @@ def permits(request: Request, action: str, queue: str) -> bool:
 
 
 def rules_of(request: Request) -> tuple[str, ...] | None:
-    """For verbs of the broker that find the queues in the store: what `permits` would say, as a value."""
+    """What `permits` would say, as a value: for verbs of the broker that find the queues in the store, and the rules of
+    `penstock.keys`."""
     caller: Caller | None = request.caller
     return () if caller is None else caller.rules

@@ -26,8 +26,9 @@ from penstock.faces.description import (
     text,
 )
 from penstock.faces.mqs.trace import TAG, TRACE, TRACED, traced
-from penstock.faces.permission import Permission, Scope, check_dead_letters
+from penstock.faces.permission import Permission, Scope, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.keys import check_dead_letters
 from penstock.limits import Limits
 from penstock.model import Dedup, Queue, QueueChange, QueueReport, Redrive, Settings
 from penstock.pending import Pending
@@ -266,7 +267,7 @@ def _change(request: Request, asked: MqsSettings) -> QueueChange:
     """What mqs has no word for stays as it is."""
     wanted = asked.redrive_policy
     redrive = None if wanted is None else Redrive(wanted.max_receives, wanted.dead_letter_queue)
-    check_dead_letters(request, redrive)
+    check_dead_letters(rules_of(request), redrive)
     return QueueChange(
         retention_ms=asked.retention_timeout * 1000,
         visibility_ms=asked.visibility_timeout * 1000,

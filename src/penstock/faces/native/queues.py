@@ -22,8 +22,9 @@ from penstock.faces.native.requests import (
     query_number,
     route,
 )
-from penstock.faces.permission import Permission, Scope, check_dead_letters, rules_of
+from penstock.faces.permission import Permission, Scope, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.keys import check_dead_letters
 from penstock.limits import Limits
 from penstock.model import (
     Backoff,
@@ -245,7 +246,7 @@ class _Queues:
     def create(self, request: Request) -> Pending[Response]:
         name = names.check_with_space(request.params[0])
         settings = policy.changed(Settings(), _change(_read_change(request.body)))
-        check_dead_letters(request, settings.redrive)
+        check_dead_letters(rules_of(request), settings.redrive)
         return self._broker.create_queue(name, settings).map(lambda queue: json_response(201, _view(queue)))
 
     def update(self, request: Request) -> Pending[Response]:
