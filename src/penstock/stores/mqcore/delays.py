@@ -13,18 +13,18 @@ from heapq import heapify, heappop, heappush
 from penstock.stores.mqcore.freshness import Freshness
 from penstock.stores.mqcore.paths import parse
 
-_NS_PER_MS = 1_000_000
+NS_PER_MS = 1_000_000
 
 
 def set_due(folder: int, name: str, due: int) -> None:
     """Raises FileNotFoundError. By name and not by descriptor: a process that comes too late must not change the
     time of a message that another one has taken meanwhile."""
-    os.utime(name, ns=(due * _NS_PER_MS, due * _NS_PER_MS), dir_fd=folder, follow_symlinks=False)
+    os.utime(name, ns=(due * NS_PER_MS, due * NS_PER_MS), dir_fd=folder, follow_symlinks=False)
 
 
 def due_of(folder: int, name: str) -> int | None:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns // _NS_PER_MS
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns // NS_PER_MS
     except FileNotFoundError:
         return None
 

@@ -10,7 +10,8 @@ import os
 import time
 from collections.abc import Callable
 
-from penstock.stores.mqcore.delays import Delays, due_of
+from penstock.clock import Clock, system_clock
+from penstock.stores.mqcore.delays import NS_PER_MS, Delays, due_of
 from penstock.stores.mqcore.files import is_whole
 from penstock.stores.mqcore.folders import Folders, QueueFolder
 from penstock.stores.mqcore.freshness import Freshness
@@ -25,10 +26,14 @@ ABANDONED_S = 600.0
 
 
 class Mover:
-    def __init__(self, grace_s: float = GRACE_S, abandoned_s: float = ABANDONED_S) -> None:
+    """`clock` tells how old a file is by the stamp of its file system. The instants of units are another thing: they
+    are whatever their caller says."""
+
+    def __init__(self, grace_s: float = GRACE_S, abandoned_s: float = ABANDONED_S, clock: Clock = system_clock) -> None:
         self.delays = Delays()
         self._grace_s = grace_s
         self._abandoned_s = abandoned_s
+        self._clock = clock
         self._new = Freshness()
         self._waiting = False
 
@@ -63,7 +68,7 @@ class Mover:
             found = os.stat(name, dir_fd=folders.new, follow_symlinks=False)
         except FileNotFoundError:
             return 0
-        age_s = time.time() - found.st_ctime
+        age_s = (self._clock() - found.st_ctime_ns // NS_PER_MS) / 1000
         if not is_whole(found.st_mode):
             if age_s < self._abandoned_s:
                 self._waiting = True
