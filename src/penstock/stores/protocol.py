@@ -137,7 +137,9 @@ class Unit(Protocol):
         shares nothing with this one. Raises QueueNotFound.
         """
 
-    def find_queue(self, name: str) -> Queue | None: ...
+    def find_queue(self, name: str) -> Queue | None:
+        """With its settings as this unit sees them, its own changes included; None where there is none of this name, or
+        it was deleted."""
 
     def list_queues(self, offset: int, limit: int) -> QueuePage:
         """In creation order, with the number of all queues."""
@@ -217,7 +219,12 @@ class Unit(Protocol):
 
 
 class Messages(Protocol):
-    """Messages taken in hand one by one, apart from being sent, claimed and acked."""
+    """What else can be done to messages, beyond the send, claim and ack that every store has: send them once by a key,
+    hold them for longer and give them back, look at them, and remove them.
+
+    One noun, because a store keeps all of it or none: each verb needs what only such a store has, receipts that name a
+    claim, the order of `peek`, or a memory of earlier sends. See `Unit` for what else comes with it.
+    """
 
     def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
         """Like `send`, unless a send to this queue with the same key is remembered: then nothing is stored and its
@@ -313,7 +320,8 @@ class Moves(Protocol):
     def cancel(self, move_id: str, now: int) -> Move:
         """Move nothing further. One that has ended stays as it is. Raises MoveNotFound."""
 
-    def find(self, move_id: str) -> Move | None: ...
+    def find(self, move_id: str) -> Move | None:
+        """None for one that never was, or is not remembered any more."""
 
     def list(self, limit: int) -> Sequence[Move]:
         """Those that are remembered, the latest first."""
@@ -339,7 +347,7 @@ class Shipments(Protocol):
         """
 
     def find(self, ref: ShipmentRef) -> Shipment | None:
-        """None for one that is not remembered any more."""
+        """None for one that never was, or is not remembered any more."""
 
     def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
         """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
