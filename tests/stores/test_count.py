@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import QueueNotFound
-from penstock.model import Count, Draft
+from penstock.model import Backoff, Count, Draft
 
 
 def test_an_empty_queue(verbs):
@@ -72,6 +72,25 @@ def test_past_the_limit_the_total_stays_exact_and_the_parts_add_up(verbs, limit)
     else:
         assert count.delayed <= 4
         assert count.claimed <= 5
+
+
+@pytest.mark.parametrize("limit", range(5))
+def test_past_the_limit_claims_that_have_run_out_and_back_off_make_it_inexact_too(verbs, limit):
+    verbs.create(backoff=Backoff(100, 300))
+    verbs.send(b"received twice")
+    verbs.claim(hold_ms=10)
+    verbs.now += 110
+    verbs.send(b"received once", b"received once")
+    verbs.claim(limit=1, hold_ms=10)
+    verbs.claim(limit=2, hold_ms=20)
+    for later_ms, parts in ((20, (0, 3, 0)), (130, (2, 1, 0))):
+        verbs.now += later_ms
+        count = verbs.count(limit=limit)
+        assert count.exact == (limit > 3)
+        assert (count.total, count.ready + count.delayed + count.claimed) == (3, 3)
+        assert count.delayed <= parts[1]
+        if count.exact:
+            assert (count.ready, count.delayed, count.claimed) == parts
 
 
 def test_the_oldest_is_the_oldest_in_any_state(verbs):

@@ -138,17 +138,27 @@ class MemoryUnit:
         waiting = [messages[seq] for _, seq in islice(held, limit)]
         due = takewhile(lambda row: row.ready_at <= now, self._tables.in_order(number, ready_at=1))
         run_out = list(islice(due, limit))
-        backing_off = sum(self._session.backs_off(queue, row, now) for row in run_out)
+        backing_off, is_complete = self._backing_off(queue, now, limit)
         claimed = sum(not row.is_delayed for row in waiting)
         return Count(
             total=len(order),
             ready=len(order) - len(waiting) - backing_off,
             delayed=len(waiting) - claimed + backing_off,
             claimed=claimed,
-            exact=len(waiting) < limit,
+            exact=len(waiting) < limit and is_complete,
             oldest_sent_at=min((row.sent_at for row in (*standing, *run_out, *waiting)), default=None),
             oldest_ready_sent_at=min((row.sent_at for row in (*standing, *run_out)), default=None),
         )
+
+    def _backing_off(self, queue: Queue, now: int, limit: int) -> tuple[int, bool]:
+        """How many claims have run out whose messages have not been put off yet, and whether these are all."""
+        backoff = queue.settings.backoff
+        if backoff is None:
+            return 0, True
+        lately = self._tables.in_order(queue.number, ready_at=max(0, now - backoff.most_ms) + 1)
+        run_out = (row for row in takewhile(lambda row: row.ready_at <= now, lately) if not row.is_delayed)
+        looked_at = list(islice(run_out, limit))
+        return sum(self._session.backs_off(queue, row, now) for row in looked_at), len(looked_at) < limit
 
     def next_due(self, queue: str, now: int) -> int | None:
         found = self.find_queue(queue)

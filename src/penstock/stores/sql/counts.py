@@ -77,7 +77,7 @@ class Counts:
             waiting, claimed = int(look.waiting), int(look.claimed)
             ready_since = [sent_at.get(seq) for seq in (look.oldest_run_out, look.oldest_ready) if seq is not None]
             waiting_since = None if look.oldest_waiting is None else sent_at.get(look.oldest_waiting)
-            backing_off = self._backing_off(queue, now, limit)
+            backing_off, is_complete = self._backing_off(queue, now, limit)
             total = tally.arrived - tally.departed
             counts.append(
                 Count(
@@ -85,7 +85,7 @@ class Counts:
                     ready=total - waiting - backing_off,
                     delayed=waiting - claimed + backing_off,
                     claimed=claimed,
-                    exact=waiting < limit and backing_off < limit,
+                    exact=waiting < limit and is_complete,
                     oldest_sent_at=_earliest([waiting_since, *ready_since]),
                     oldest_ready_sent_at=_earliest(ready_since),
                 )
@@ -99,14 +99,16 @@ class Counts:
             params += (number, number, now, limit, number, number, now, limit)
         return [_Look(*row) for row in self._session.engine.rows(self._sql.look[len(queues) - 1], params)]
 
-    def _backing_off(self, queue: Queue, now: int, limit: int) -> int:
-        """How many claims have run out whose messages have not been put off yet."""
+    def _backing_off(self, queue: Queue, now: int, limit: int) -> tuple[int, bool]:
+        """How many claims have run out whose messages have not been put off yet, and whether these are all: behind the
+        limit there may be more, also where none was found before it."""
         backoff = queue.settings.backoff
         if backoff is None:
-            return 0
+            return 0, True
         params = (queue.number, max(0, now - backoff.most_ms), now, limit)
         rows = self._session.engine.rows(self._sql.run_out, params)
-        return sum(ready_at + policy.backoff_ms(queue.settings, receives) > now for ready_at, receives in rows)
+        lasting = sum(ready_at + policy.backoff_ms(queue.settings, receives) > now for ready_at, receives in rows)
+        return lasting, len(rows) < limit
 
     def _instants(self, seqs: set[int]) -> dict[int, int]:
         return dict(self._session.engine.rows(self._sql.sent_at, (self._session.engine.listed(seqs),)))
