@@ -563,7 +563,7 @@ def mariadb_urls(shared_mariadb: Databases) -> Callable[[], str]:
 @pytest.mark.timeout(600)  # the examples take a minute each way where other tests keep the machine busy
 @pytest.mark.parametrize("claim_bytes", [Limits().claim_bytes, 12])
 @pytest.mark.parametrize(("database", "examples"), [("sqlite", 40), ("postgresql", 12), ("mariadb", 12)])
-def test_stores_agree(request, monkeypatch, database, examples, claim_bytes):
+def test_stores_agree(request, database, examples, claim_bytes):
     bounds = Limits(
         # The reference has no rounds: with enough of them, a claim ends where the queue does.
         claim_rounds=1_000,

@@ -226,9 +226,10 @@ class Alarms:
         """Of several instants, the earliest counts."""
         known = self._timers.get(queue)
         if known is not None:
-            if known[0] <= due:
+            known_due, timer = known
+            if known_due <= due:
                 return
-            known[1].cancel()
+            timer.cancel()
         delay_s = min(max(0, due - self._now()) / 1000, _LONGEST_ALARM_S)
         self._timers[queue] = (due, self._loop.call_later(delay_s, self._ring, queue))
 

@@ -111,7 +111,7 @@ class ShipmentRecord(Struct, frozen=True):
         )
 
 
-def _row_of(row: Row) -> ShipmentRecord:
+def _record_of(row: Row) -> ShipmentRecord:
     shipment, queue, consumer, number, state, *others = row
     return ShipmentRecord(shipment, queue, consumer, number, ShipmentState(state), *others)
 
@@ -178,7 +178,7 @@ class Shipments:
             rows = engine.rows(self._sql.page, (number, after, limit))
         else:
             rows = engine.rows(self._sql.page_of_consumer, (number, consumer, after, limit))
-        return [_row_of(row).shown(queue) for row in rows]
+        return [_record_of(row).shown(queue) for row in rows]
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
         session, engine = self._session, self._session.engine
@@ -233,7 +233,7 @@ class Shipments:
     def _find(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord | None:
         statement = self._sql.find_locked if lock else self._sql.find
         rows = self._session.engine.rows(statement, (queue.number, ref.consumer, ref.number))
-        return _row_of(rows[0]) if rows else None
+        return _record_of(rows[0]) if rows else None
 
     def _demand(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord:
         row = self._find(queue, ref, lock)
@@ -243,7 +243,7 @@ class Shipments:
 
     def _latest(self, queue: Queue, consumer: str) -> ShipmentRecord | None:
         rows = self._session.engine.rows(self._sql.latest, (queue.number, consumer))
-        return _row_of(rows[0]) if rows else None
+        return _record_of(rows[0]) if rows else None
 
     def _prolong(self, row: ShipmentRecord, until: int) -> None:
         self._session.engine.run(self._sql.prolong, (until, until, row.id))
@@ -260,7 +260,7 @@ class Shipments:
     def _free_former(self, row: ShipmentRecord, now: int, limit: int) -> None:
         """Of a consumer's shipments only the last one that was settled is kept."""
         params = row.queue, row.consumer, row.number, ShipmentState.SETTLED.value
-        for former in map(_row_of, self._session.engine.rows(self._sql.former, params)):
+        for former in map(_record_of, self._session.engine.rows(self._sql.former, params)):
             if former.kept:
                 self._free(former, now, limit)
 
@@ -282,12 +282,12 @@ class Shipments:
 
     def _note_end(self, row: ShipmentRecord, now: int) -> None:
         """All its messages have been dealt with."""
-        engine, limits = self._session.engine, self._session.limits
+        engine, bounds = self._session.engine, self._session.limits
         ended_at = now if row.ended_at is None else row.ended_at
         if row.kept == _READABLE:
-            engine.run(self._sql.due_at, (ended_at + limits.shipment_kept_ms, row.id))
+            engine.run(self._sql.due_at, (ended_at + bounds.shipment_kept_ms, row.id))
         elif not row.kept:
-            engine.run(self._sql.remember, (ended_at + limits.shipment_remembered_ms, row.id))
+            engine.run(self._sql.remember, (ended_at + bounds.shipment_remembered_ms, row.id))
 
     def _end_some(self, row: ShipmentRecord, which: Sequence[Run], now: int) -> int:
         session, sql, queue = self._session, self._sql, row.queue
@@ -327,7 +327,7 @@ class Shipments:
         for (shipment,) in engine.rows(self._sql.due, (now, _SWEEP_SHIPMENTS)):
             if freed >= limit:
                 break
-            for row in map(_row_of, engine.rows(self._sql.due_locked, (shipment, now))):
+            for row in map(_record_of, engine.rows(self._sql.due_locked, (shipment, now))):
                 freed += self._tend(row, now, limit - freed)
         return freed
 

@@ -124,7 +124,7 @@ def pages(side: Side, table: Table, after: int | None = None) -> Iterator[list[R
         if not rows:
             return
         yield [tuple(map(int, row)) for row in rows] if table.summed else rows
-        last = rows[-1][0]
+        last, *_ = rows[-1]
 
 
 def _page(raw: RawSql[Engine], table: Table, where: str, params: tuple[object, ...]) -> list[Row]:
@@ -146,5 +146,6 @@ def _measured_page(
         return limit, []
     sizes = list(accumulate(size for _, size in measured))
     fitting = max(1, bisect_right(sizes, paging.page_bytes))
-    rows = _page(raw, table, f"{key} > ? AND {key} <= ? ORDER BY {key}", (last, measured[fitting - 1][0]))
+    last_fitting, _ = measured[fitting - 1]
+    rows = _page(raw, table, f"{key} > ? AND {key} <= ? ORDER BY {key}", (last, last_fitting))
     return min(paging.page_rows, max(paging.fewest_rows, 2 * fitting)), rows
