@@ -29,6 +29,13 @@ def test_headers_that_differ_every_time_push_out_none():
         assert headers_of((b"X-Same", b"1")) == [b"X-Same: 1"]
 
 
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_headers_of_one_answer_alone_look_the_same(count: int):
+    headers = [(b"X-%d" % number, b"once") for number in range(count)]
+    again, once = Response(200, b"abc", tuple(headers)), Response(200, b"abc", headers)
+    assert encode(once, KEEP, False) == encode(again, KEEP, False)
+
+
 @pytest.mark.parametrize("more", [0, 5])
 @pytest.mark.parametrize(
     "header", [(b"X", b"a\r\nY: b"), (b"X", b"a\nb"), (b"X\r", b"a"), (b"X", b"\0"), (b"Content-Length", b"1")]

@@ -312,9 +312,10 @@ class Connection:
         else:
             persist = self._choose_persistence(headers)
         name = parser.get_method()
-        target = self._targets.get(name + url)
+        key = name + url
+        target = self._targets.get(key)
         if target is None:
-            target = self._router.resolve(name, url)
+            target = self._router.resolve(name, url, key)
         method, path, query, route, params = target
         request = Request(method, path, query, headers, b"", params)
         if route.choose is not None:
@@ -496,7 +497,7 @@ class Connection:
         if request.method == "CONNECT":
             self._answer_early(request, self._router.refuse_method(()).handler)
         if self._parser.should_upgrade():
-            # The parser takes the message for complete now; its body is still to come.
+            # The parser takes the request for complete now; its body is still to come.
             self._upgrading = request
         else:
             self._request = request

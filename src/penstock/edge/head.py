@@ -33,7 +33,7 @@ def persistence(version: str, connection: bytes | None) -> bytes:
 
 
 def check_transfer_encoding(value: bytes, version: str) -> None:
-    # A proxy that speaks 1.0 does not know chunks, so it sees another end of the message than we do.
+    # A proxy that speaks 1.0 does not know chunks, so it sees another end of the request than we do.
     if version != "1.1":
         raise Refused(400, "Transfer-Encoding needs HTTP/1.1")
     # The parser takes any list that ends in "chunked", but nothing here would undo the rest.

@@ -26,12 +26,13 @@ _PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus
 
 _LENGTHS: Final = [b"Content-Length: %d\r\n\r\n" % size for size in range(1024)]
 
-# These decide where a message ends, so they are set in one place.
+# These decide where an answer ends, so they are set in one place.
 _FRAMING: Final = frozenset((b"content-length", b"transfer-encoding", b"connection"))
 
-# Handlers mostly answer with the same few short tuples. Longer ones describe a message and differ every
-# time: hashing all their values would only show that they are not here.
-_MOST_HEADERS_KEPT: Final = 2
+# Names and values. See `Response`.
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...] | list[tuple[bytes, bytes]]
+
+# Handlers mostly answer with the same few tuples.
 _BLOCKS_KEPT: Final = 256
 _blocks: dict[tuple[tuple[bytes, bytes], ...], bytes] = {(): b""}
 # Hashes of tuples that were answered lately, so that only those are kept that come again.
@@ -86,11 +87,15 @@ class Request:
 
 
 class Response:
-    """What is answered. The edge adds framing, `Date` and `Server`; a handler never sets those."""
+    """What is answered. The edge adds framing, `Date` and `Server`; a handler never sets those.
+
+    Headers that come again are a tuple: their bytes are looked up. Those of this answer alone, such as the id of what
+    it tells of, are a list: hashing them would only show that they were never seen.
+    """
 
     __slots__ = ("body", "headers", "status")
 
-    def __init__(self, status: int, body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    def __init__(self, status: int, body: bytes = b"", headers: Headers = ()) -> None:
         self.status = status
         self.body = body
         self.headers = headers
@@ -119,7 +124,7 @@ def encode(response: Response, connection: bytes, without_body: bool) -> bytes:
     status = response.status
     opening = _openings.get(status) or _open(status)
     headers = response.headers
-    block = _blocks.get(headers) if len(headers) <= _MOST_HEADERS_KEPT else None
+    block = _blocks.get(headers) if isinstance(headers, tuple) else None
     if block is None:
         block = _encode_headers(headers)
     body = response.body
@@ -140,7 +145,7 @@ def _open(status: int) -> bytes:
     return line
 
 
-def _encode_headers(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+def _encode_headers(headers: Headers) -> bytes:
     block = b"".join([b"%b: %b\r\n" % header for header in headers])
     # One line end per header is ours; any other came in with a name or a value.
     if block.count(b"\n") != len(headers) or block.count(b"\r") != len(headers) or b"\0" in block:
@@ -148,7 +153,7 @@ def _encode_headers(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     for name, _ in headers:
         if name.lower() in _FRAMING:
             raise ValueError("framing headers belong to the edge")
-    if len(headers) <= _MOST_HEADERS_KEPT and len(_blocks) < _BLOCKS_KEPT:
+    if isinstance(headers, tuple) and len(_blocks) < _BLOCKS_KEPT:
         mark = hash(headers)
         place = mark % _BLOCKS_KEPT
         if _lately[place] == mark:

@@ -116,7 +116,8 @@ class Router:
         self.errors = errors = errors or Errors()
         self.guard = guard
         # Clients ask for the same few targets all the time: taking one apart is done once. The key is the
-        # method and the target as they were sent.
+        # method and the target as they were sent, one after the other: no method is another one followed by
+        # what a target may begin with.
         self.targets: dict[bytes, Target] = {}
         # Hashes of targets that were asked for lately, each in the place that its lowest bits name.
         self._lately = [0] * _TARGETS_KEPT
@@ -157,8 +158,8 @@ class Router:
             node = following
         return node.routes.get(method) or node.wrong_method or self.not_found, params
 
-    def resolve(self, name: bytes, url: bytes) -> Target:
-        """Take a target that is not among `targets` apart, and keep it if it will be asked for again."""
+    def resolve(self, name: bytes, url: bytes, key: bytes) -> Target:
+        """Take a target that is not among `targets` by its `key` apart, and keep it if it will be asked for again."""
         method = name.decode("latin-1")
         text = url.decode("latin-1")
         if text[0] != "/" or "#" in text:
@@ -166,8 +167,7 @@ class Router:
         path, _, query = text.partition("?")
         route, params = self.match(method, path)
         target = (method, path, query, route, params)
-        # No method is another one followed by what a target may begin with.
-        self._remember(name + url, target)
+        self._remember(key, target)
         return target
 
     def _remember(self, key: bytes, target: Target) -> None:

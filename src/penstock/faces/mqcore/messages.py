@@ -121,7 +121,7 @@ def _content_type(headers: Mapping[bytes, bytes]) -> str | None:
 
 
 def _sent(sent: list[Sent]) -> Response:
-    return Response(201, headers=((_ID, sent[0].id.encode()),))
+    return Response(201, headers=[(_ID, sent[0].id.encode())])
 
 
 def _claimed(messages: list[Message]) -> Response:
@@ -129,7 +129,7 @@ def _claimed(messages: list[Message]) -> Response:
         return _NONE
     [message] = messages
     content_type = header_value(message.content_type) if message.content_type else DEFAULT_CONTENT_TYPE
-    return Response(200, message.body, ((b"Content-Type", content_type), (_ID, _url_form(message.id)), *INERT))
+    return Response(200, message.body, [(b"Content-Type", content_type), (_ID, _url_form(message.id)), *INERT])
 
 
 def _url_form(message_id: str) -> bytes:

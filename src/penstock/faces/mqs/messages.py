@@ -262,10 +262,10 @@ def _received(messages: list[Message]) -> Response:
     if not messages:
         return _NONE
     if len(messages) == 1:
-        return Response(200, messages[0].body, (*_message_headers(messages[0]), *INERT))
+        return Response(200, messages[0].body, [*_message_headers(messages[0]), *INERT])
     boundary = uuid4().hex.encode()
     body = multipart.encode(((_message_headers(message), message.body) for message in messages), boundary)
-    return Response(200, body, ((b"Content-Type", b"multipart/mixed; boundary=" + boundary), *INERT))
+    return Response(200, body, [(b"Content-Type", b"multipart/mixed; boundary=" + boundary), *INERT])
 
 
 def _message_headers(message: Message) -> multipart.Headers:

@@ -36,4 +36,4 @@ def traced(handler: Handler) -> Handler:
 def _with_trace(response: Response, trace: bytes) -> Response:
     if any(name == HEADER for name, _ in response.headers):
         return response
-    return Response(response.status, response.body, (*response.headers, (HEADER, trace)))
+    return Response(response.status, response.body, [*response.headers, (HEADER, trace)])
