@@ -106,7 +106,7 @@ class Bench:
 
     def in_unit(self, function: Callable[[Unit, int], T], writes: bool = True, patient: bool = False) -> Pending[T]:
         """Call a function inside a unit; it is told the time."""
-        return self.broker.commit.work(Call(function, writes), patient)
+        return self.broker._commit.work(Call(function, writes), patient)
 
     def forget(self) -> None:
         """Begin a new record of units."""

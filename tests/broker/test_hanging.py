@@ -212,7 +212,7 @@ async def test_long_work_may_take_longer_in_all(bench: Bench) -> None:
             bench.loop.ahead_s += TIMEOUT_S / 2
             return Again(Countdown(self.left - 1, self.total + self.left)) if self.left else self.total
 
-    assert await result(bench.broker.commit.work(Countdown(10))) == 55
+    assert await result(bench.broker._commit.work(Countdown(10))) == 55
 
 
 async def test_an_end_does_not_wait_for_it(bench: Bench, hanging: Hanging) -> None:

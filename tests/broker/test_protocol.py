@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from penstock.broker import chores, keys, ledger, messages, moves, protocol, queues, shipments
+from penstock.broker import chores, health, keys, ledger, messages, moves, protocol, queues, shipments
 from penstock.pending import Pending
 
 NOUNS = (protocol.Moves, protocol.Shipments, protocol.Ledger, protocol.Exports, protocol.Keys)
@@ -24,7 +24,7 @@ def verbs() -> Iterator[FunctionType]:
 
 
 def tasks() -> Iterator[type]:
-    for module in (chores, keys, ledger, messages, moves, queues, shipments):
+    for module in (chores, health, keys, ledger, messages, moves, queues, shipments):
         for member in vars(module).values():
             if inspect.isclass(member) and member.__module__ == module.__name__ and hasattr(member, "apply"):
                 yield member

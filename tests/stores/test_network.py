@@ -198,7 +198,7 @@ def test_a_deadlock_is_told_as_a_busy_store(store: Store) -> None:
 
 async def test_the_broker_tries_again_after_a_deadlock(store: Store) -> None:
     loop = asyncio.get_running_loop()
-    patient = LocalBroker(store, system_clock, loop).commit
+    patient = LocalBroker(store, system_clock, loop)._commit
     meet, tries = threading.Barrier(2, timeout=60), Counter[str]()
 
     class Cross(Struct):

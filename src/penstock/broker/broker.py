@@ -1,7 +1,8 @@
-"""The broker in this process: every face speaks to it, and nothing else speaks to the store.
+"""The broker in this process: every face speaks to it, and no face to the store. Only `server/app.py` uses the store
+itself, before the first request comes and after the last was answered.
 
 It is a door to three rooms: group commit (`commit.py`), long polls (`polls.py`) and what is done unasked
-(`chores.py`). The contract of its verbs is in `protocol.py`.
+(`chores.py`). They are put together here. The contract of its verbs is in `protocol.py`.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from penstock.broker.chores import Chores, ProveWritable
-from penstock.broker.commit import Commit
+from penstock.broker.chores import Chores
+from penstock.broker.commit import Commit, Units
+from penstock.broker.health import Health
 from penstock.broker.keys import Keys
+from penstock.broker.lanes import Lanes
 from penstock.broker.ledger import Exports, Ledger
 from penstock.broker.messages import (
     AckPermitted,
@@ -24,6 +27,8 @@ from penstock.broker.messages import (
     Renew,
 )
 from penstock.broker.moves import Moves
+from penstock.broker.operations import Claim, Operation
+from penstock.broker.polls import Polls
 from penstock.broker.queues import (
     CountQueues,
     CreateQueue,
@@ -57,21 +62,24 @@ class LocalBroker:
     def __init__(
         self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings = Timings()
     ) -> None:
-        self.commit = Commit(store, clock, loop, timings, store.limits)
+        units = Units(store, clock)
+        # Where operations wait for a unit. The lanes look for those that have waited too long.
+        arrived: list[Operation] = []
+        lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, arrived)
+        self._polls = Polls(store, lanes, units.now, self._serve_first, loop, timings)
+        self._commit = Commit(units, lanes, arrived, self._polls, loop, timings)
         # Bound once: these are called for every request.
-        self.send = self.commit.send
-        self.send_once = self.commit.send_once
-        self.claim = self.commit.claim
-        self.ack = self.commit.ack
-        self._loop = loop
-        self._prove_s = timings.prove_s
-        self._prove_at = 0.0
-        self._chores = Chores(self.commit, loop, timings)
-        self.moves = Moves(self.commit, self._chores.carry_on)
-        self.shipments = Shipments(self.commit)
-        self.ledger = Ledger(self.commit)
-        self.exports = Exports(self.commit)
-        self.keys = Keys(self.commit)
+        self.send = self._commit.send
+        self.send_once = self._commit.send_once
+        self.claim = self._commit.claim
+        self.ack = self._commit.ack
+        self._health = Health(self._commit, loop, timings.prove_s)
+        self._chores = Chores(self._commit, loop, timings)
+        self.moves = Moves(self._commit, self._chores.carry_on)
+        self.shipments = Shipments(self._commit)
+        self.ledger = Ledger(self._commit)
+        self.exports = Exports(self._commit)
+        self.keys = Keys(self._commit)
 
     # Its life
 
@@ -81,76 +89,73 @@ class LocalBroker:
     def stop(self) -> None:
         """Waiting claims end without a message; everything else that was accepted is still served."""
         self._chores.stop()
-        self.commit.polls.stop()
+        self._polls.stop()
 
     async def finish(self, grace_s: float) -> int:
         """After `stop`: begin no more units, and wait until none is open, but not longer than this. How many still are:
         a store that does not answer must not keep the process from ending."""
-        return await self.commit.finish(grace_s)
+        return await self._commit.finish(grace_s)
 
     def check(self) -> Pending[None]:
-        # One proof a second that the store can be written to is enough: between them, a look will do.
-        if self._loop.time() < self._prove_at:
-            return self.commit.work(ListQueues(0, 1)).map(lambda _page: None)
-
-        def proved(_none: None) -> None:
-            self._prove_at = self._loop.time() + self._prove_s
-
-        return self.commit.work(ProveWritable()).map(proved)
+        return self._health.check()
 
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message here, one entry each. Of this process alone, so it is not one of
         the verbs of `Broker`."""
-        return [claim.queue for claim in self.commit.polls.waiters]
+        return [claim.queue for claim in self._polls.waiters]
+
+    def _serve_first(self, claims: list[Claim]) -> None:
+        """The way back from the polls, which are made before the commit that parks claims there."""
+        self._commit.submit_first(claims)
 
     # Messages; `send`, `send_once`, `claim` and `ack` are bound above
 
     def ack_permitted(self, receipts: Sequence[Receipt], rules: Sequence[str]) -> Pending[list[bool]]:
-        return self.commit.work(AckPermitted(receipts, rules))
+        return self._commit.work(AckPermitted(receipts, rules))
 
     def renew(self, receipts: Sequence[Receipt], hold_ms: int, shorten: bool = False) -> Pending[list[bool]]:
-        return self.commit.work(Renew(receipts, hold_ms, shorten))
+        return self._commit.work(Renew(receipts, hold_ms, shorten))
 
     def release(self, receipts: Sequence[Receipt], delay_ms: int | None = None) -> Pending[list[bool]]:
-        return self.commit.work(Release(receipts, delay_ms))
+        return self._commit.work(Release(receipts, delay_ms))
 
     def release_all(self, queue: str) -> Pending[int]:
-        return self.commit.work(ReleaseAll(queue))
+        return self._commit.work(ReleaseAll(queue))
 
     def purge(self, queue: str) -> Pending[int]:
-        return self.commit.work(Purge(queue))
+        return self._commit.work(Purge(queue))
 
     def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
-        return self.commit.work(PurgeOlder(queue, older_than_ms))
+        return self._commit.work(PurgeOlder(queue, older_than_ms))
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
-        return self.commit.work(Peek(queue, limit, after))
+        return self._commit.work(Peek(queue, limit, after))
 
     def count(self, queue: str) -> Pending[Count]:
-        return self.commit.work(CountMessages(queue))
+        return self._commit.work(CountMessages(queue))
 
     # Queues
 
     def create_queue(self, name: str, settings: Settings) -> Pending[Queue]:
-        return self.commit.work(CreateQueue(name, settings))
+        return self._commit.work(CreateQueue(name, settings))
 
     def ensure_queue(self, name: str, settings: Settings) -> Pending[None]:
-        return self.commit.work(EnsureQueue(name, settings))
+        return self._commit.work(EnsureQueue(name, settings))
 
     def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
-        return self.commit.work(UpdateQueue(name, change, rules))
+        return self._commit.work(UpdateQueue(name, change, rules))
 
     def delete_queue(self, name: str) -> Pending[Queue]:
-        return self.commit.work(DeleteQueue(name))
+        return self._commit.work(DeleteQueue(name))
 
     def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
-        return self.commit.work(FindQueues(names))
+        return self._commit.work(FindQueues(names))
 
     def describe_queue(self, name: str, tally: bool = False) -> Pending[QueueReport]:
-        return self.commit.work(DescribeQueue(name, tally))
+        return self._commit.work(DescribeQueue(name, tally))
 
     def list_queues(self, offset: int, limit: int) -> Pending[QueuePage]:
-        return self.commit.work(ListQueues(offset, limit))
+        return self._commit.work(ListQueues(offset, limit))
 
     def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
-        return self.commit.work(CountQueues(offset, limit))
+        return self._commit.work(CountQueues(offset, limit))

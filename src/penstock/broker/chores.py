@@ -57,13 +57,6 @@ class Sweep(Struct, frozen=True):
         return Again(self) if freed else None
 
 
-class ProveWritable(Struct, frozen=True):
-    writes: ClassVar[bool] = True
-
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> None:
-        unit.prove_writable()
-
-
 class _Sweeps:
     """One after the other, with a pause in between; never two at the same time."""
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from penstock.broker.lanes import Lanes
 from penstock.broker.messages import ReleaseLate
-from penstock.broker.operations import UNSERVED, Ack, Again, Claim, Operation, Send, SendOnce, Task, Work, serve
+from penstock.broker.operations import UNSERVED, Ack, Again, Claim, Operation, Send, SendOnce, Task, Work, serve, tell
 from penstock.broker.polls import Polls
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable
-from penstock.limits import Limits
 from penstock.model import Draft, Message, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Store
@@ -31,22 +30,27 @@ _JUMP_MS = 1_000
 
 
 class Commit:
+    """`arrived` are the operations that wait for a unit. Without `lanes`, units run on the event loop itself. Claims
+    that find nothing are parked with `polls`, and come back by `submit_first` to be served again."""
+
     def __init__(
-        self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings, limits: Limits
+        self,
+        units: Units,
+        lanes: Lanes | None,
+        arrived: list[Operation],
+        polls: Polls,
+        loop: asyncio.AbstractEventLoop,
+        timings: Timings,
     ) -> None:
+        self._units = units
+        self._lanes = lanes
+        self._arrived = arrived
+        self._polls = polls
         self._loop = loop
         self._timings = timings
-        self._unit_operations = limits.unit_operations
-        self._units = Units(store, clock, limits)
-        self._arrived: list[Operation] = []
+        self._unit_operations = units.limits.unit_operations
         self._scheduled = False
         self._finished = False
-        self._lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, self._arrived)
-        # Claims that find nothing are parked there, and come back to be served again.
-        self.polls = Polls(self, store, loop, timings, limits)
-
-    def now(self) -> int:
-        return self._units.now()
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
         operation = Send(queue, drafts, create_as)
@@ -73,6 +77,7 @@ class Commit:
         if self._lanes is not None and not self._lanes.admit(operation):
             return
         self._arrived.append(operation)
+        # As `_go_on`, whose calls a request need not pay for.
         if not self._scheduled and (self._lanes is None or self._lanes.is_free()):
             self._scheduled = True
             self._loop.call_soon(self._commit)
@@ -91,22 +96,6 @@ class Commit:
         self._arrived[:0] = claims
         self._go_on()
 
-    def is_free(self) -> bool:
-        """Whether another unit could be begun now."""
-        return self._lanes is None or self._lanes.is_free()
-
-    def no_answer(self) -> Exception | None:
-        """What to tell a caller while the store hangs."""
-        return self._lanes.no_answer() if self._lanes is not None and self._lanes.hangs else None
-
-    @staticmethod
-    def tell(operation: Operation) -> None:
-        try:
-            operation.tell()
-        except Exception:
-            # A listener runs in our stack; the others of its unit must be told all the same.
-            log.exception("a listener has failed on a result")
-
     async def finish(self, grace_s: float) -> int:
         """Begin no more units, and wait until none is open, but not longer than this. How many still are."""
         self._finished = True
@@ -118,8 +107,8 @@ class Commit:
             return
         operations = self._arrived[: self._unit_operations]
         del self._arrived[: self._unit_operations]
-        if self.polls.waiters.count:
-            self.polls.join(operations)
+        if self._polls.waiters.count:
+            self._polls.join(operations)
         if self._lanes is None:
             self._conclude(operations, self._units.serve(operations))
         else:
@@ -146,18 +135,18 @@ class Commit:
 
     def _conclude(self, operations: list[Operation], stirred: set[str]) -> None:
         """After a unit: tell results, park claims that wait, and keep the rest for the next unit."""
-        polls = self.polls
+        polls = self._polls
         again: list[Operation] = []
         in_vain: list[Claim] = []
         busy = False
         for operation in operations:
             result = operation.result
             if result is UNSERVED:
-                self._renew(operation)
+                self._begin_again(operation)
                 again.append(operation)
             elif result.__class__ is Again and isinstance(operation, Work):
                 operation.task = result.task
-                self._renew(operation)
+                self._begin_again(operation)
                 again.append(operation)
             elif result.__class__ is StoreBusy and self._has_patience(operation):
                 busy = True
@@ -169,13 +158,13 @@ class Commit:
                     in_vain.append(operation)
                 polls.park(operation)
             else:
-                self.tell(operation)
+                tell(operation)
         self._arrived[:0] = again
         self._go_on(busy)
         if polls.waiters.count:
             polls.go_on(operations, stirred, in_vain)
 
-    def _renew(self, operation: Operation) -> None:
+    def _begin_again(self, operation: Operation) -> None:
         """It goes on in another unit, with its whole time before it."""
         operation.result = UNSERVED
         operation.busy_since = 0.0
@@ -189,7 +178,7 @@ class Commit:
         return (self._loop.time() - begun if begun else 0.0) <= self._timings.busy_patience_s
 
     def _go_on(self, busy: bool = False) -> None:
-        if self._arrived and not self._scheduled and self.is_free():
+        if self._arrived and not self._scheduled and (self._lanes is None or self._lanes.is_free()):
             self._scheduled = True
             if busy:
                 self._loop.call_later(self._timings.busy_retry_s, self._commit)
@@ -200,10 +189,10 @@ class Commit:
 class Units:
     """Serves operations in units of the store. It may run in a thread, and tells no caller anything."""
 
-    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.limits = store.limits
         self._store = store
         self._clock = clock
-        self._limits = limits
 
     def serve(self, operations: list[Operation]) -> set[str]:
         """Serve all in one unit; where that fails, each in one of its own, so that a request fails alone.
@@ -239,7 +228,7 @@ class Units:
             operations = [operation for operation in operations if operation.result is UNSERVED]
         writes = any(operation.writes for operation in operations)
         with self._store.unit(writes) as unit:
-            serve(unit, operations, self.now(), self._limits)
+            serve(unit, operations, self.now(), self.limits)
             return set(unit.stirred)
 
     def now(self) -> int:

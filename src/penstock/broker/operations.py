@@ -10,6 +10,7 @@ choose: tasks first, then sends, so that a claim in the same unit already finds 
 
 from __future__ import annotations
 
+import logging
 from asyncio import TimerHandle
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
@@ -19,6 +20,8 @@ from penstock.limits import Limits
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit, ensure_queue, needed
+
+log = logging.getLogger(__name__)
 
 UNSERVED = object()
 
@@ -65,6 +68,14 @@ class Operation(Pending[Any]):
             self.reject(self.result)
         else:
             self.resolve(self.result)
+
+
+def tell(operation: Operation) -> None:
+    """A listener runs in the stack of its caller: if one fails, the others of its unit must be told all the same."""
+    try:
+        operation.tell()
+    except Exception:
+        log.exception("a listener has failed on a result")
 
 
 class Send(Operation):

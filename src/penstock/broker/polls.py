@@ -12,16 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from penstock.broker.operations import UNSERVED, Claim, Operation, Send
+from penstock.broker.lanes import Lanes
+from penstock.broker.operations import UNSERVED, Claim, Operation, Send, tell
 from penstock.errors import StoreUnavailable
-from penstock.limits import Limits
 from penstock.stores.protocol import EVERYWHERE, Store
 from penstock.timings import Timings
-
-if TYPE_CHECKING:
-    from penstock.broker.commit import Commit
 
 # Of the claims that wait for a queue, one looks first. Where all that look find something, this many times as many look
 # next.
@@ -31,16 +28,26 @@ _LONGEST_ALARM_S = 3600.0
 
 
 class Polls:
+    """`lanes` are those of a store that works in threads, `now` is the time of the store, and `serve_first` takes the
+    claims that should look again."""
+
     def __init__(
-        self, commit: Commit, store: Store, loop: asyncio.AbstractEventLoop, timings: Timings, limits: Limits
+        self,
+        store: Store,
+        lanes: Lanes | None,
+        now: Callable[[], int],
+        serve_first: Callable[[list[Claim]], None],
+        loop: asyncio.AbstractEventLoop,
+        timings: Timings,
     ) -> None:
         self.waiters = Waiters()
-        self._commit = commit
         self._store = store
+        self._lanes = lanes
+        self._serve_first = serve_first
         self._loop = loop
         self._timings = timings
-        self._most = limits.waiters
-        self._alarms = Alarms(loop, commit.now, self._look)
+        self._most = store.limits.waiters
+        self._alarms = Alarms(loop, now, self._look)
         self._watch_timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self._stopping = False
@@ -85,10 +92,11 @@ class Polls:
 
     def _give_up(self, claim: Claim) -> None:
         claim.wait_until = 0.0  # it may be on its way to the store, and must not wait again
-        seen = self._commit.no_answer() or self.waiters.last_seen(claim.queue)
+        lanes = self._lanes
+        seen = lanes.no_answer() if lanes is not None and lanes.hangs else self.waiters.last_seen(claim.queue)
         if self.waiters.remove(claim):
             claim.result = seen
-            self._commit.tell(claim)
+            tell(claim)
 
     def _call_off(self, claim: Claim) -> bool:
         """The caller has gone; too late when the claim is already on its way to the store again."""
@@ -137,7 +145,7 @@ class Polls:
         lookers = self.waiters.take(queue, count)
         for claim in lookers:
             claim.lookers = count
-        self._commit.submit_first(lookers)
+        self._serve_first(lookers)
 
     def _watch(self) -> None:
         """Other processes on the same store do not tell us; while claims wait, we look."""
@@ -145,7 +153,7 @@ class Polls:
         if not self.waiters.count:
             return
         # An embedded store is used from one thread at a time; what it does not tell now, it tells next time.
-        if self._commit.is_free():
+        if self._lanes is None or self._lanes.is_free():
             changed = self._store.changed_elsewhere()
             if not self._store.inline and self._loop.time() - self._looked_at >= self._timings.look_anyway_s:
                 self._looked_at = self._loop.time()
