@@ -23,6 +23,11 @@ def test_only_sql_stores(bad):
         Client(bad)
 
 
+def test_a_store_that_processes_cannot_share():
+    with pytest.raises(InvalidSetting, match="a memory:// store cannot be shared by processes"):
+        Client("memory://")
+
+
 def test_a_file_that_is_not_a_store(tmp_path):
     (tmp_path / "x.db").write_text("not a database" * 100)
     with pytest.raises(StoreForeign):

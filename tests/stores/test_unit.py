@@ -10,7 +10,8 @@ import pytest
 from penstock.errors import CallerError, QueueNotFound
 from penstock.model import Dedup, Draft, LedgerMode, Receipt, Redrive, Settings
 from penstock.stores import Unit
-from penstock.stores.protocol import needed
+from penstock.stores.kinds import kind_of
+from penstock.stores.protocol import missing_nouns, needed
 
 
 class LostError(Exception):
@@ -213,6 +214,11 @@ def test_reading_units_show_what_is_there_and_change_nothing(busy):
             unit.messages.peek("no", 1)
         assert unit.stirred == set()
     assert everything(busy) == before
+
+
+def test_a_kind_of_store_says_before_it_is_opened_which_nouns_it_misses(store):
+    with store.unit(write=False) as unit:
+        assert set(missing_nouns(unit)) == kind_of(store.url).missing
 
 
 def test_many_units_one_after_another(verbs):

@@ -72,14 +72,17 @@ class StoreKeys:
         """Raises InvalidSetting for a store that keeps no keys."""
         from penstock.errors import InvalidSetting
         from penstock.server.config import load
+        from penstock.stores.kinds import kind_of
+        from penstock.stores.protocol import NOUNS
 
         self._url = load({"store": store}, os.environ, path=path).config.store
-        if self._url.startswith("memory:"):
+        kind = kind_of(self._url)
+        if not kind.is_shared:
             raise InvalidSetting(
-                "memory:// forgets its keys with this command: ask the server with --url, or name another store"
+                f"{kind.example} forgets its keys with this command: ask the server with --url, or name another store"
             )
-        if self._url.startswith("mqcore:"):
-            raise InvalidSetting("an mqcore:// store does not keep API keys")
+        if "keys" in kind.missing:
+            raise InvalidSetting(f"{kind.name} does not keep {NOUNS['keys']}")
 
     def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
         from penstock import keys, model

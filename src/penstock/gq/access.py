@@ -18,15 +18,19 @@ from penstock.errors import InvalidRequest, InvalidSetting
 from penstock.gq.timings import GqTimings
 from penstock.model import Dedup, Settings
 from penstock.stores import open_store
+from penstock.stores.kinds import find_kind
 from penstock.stores.protocol import Consumers, Unit, needed
 
-_SCHEMES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql")
+_NEEDED = "gq needs a SQL store: sqlite:///PATH, postgresql://HOST/DATABASE or mariadb://…"
 
 
 class Access:
     def __init__(self, url: str, clock: Clock, timings: GqTimings) -> None:
-        if not isinstance(url, str) or url.partition("://")[0] not in _SCHEMES:
-            raise InvalidSetting("gq needs a SQL store: sqlite:///PATH, postgresql://HOST/DATABASE or mariadb://…")
+        kind = find_kind(url) if isinstance(url, str) else None
+        if kind is None or "consumers" in kind.missing:
+            raise InvalidSetting(_NEEDED)
+        if not kind.is_shared:
+            raise InvalidSetting(f"{_NEEDED}; {kind.name} cannot be shared by processes")
         self.timings = timings
         self._clock = clock
         self._process = os.getpid()

@@ -217,8 +217,11 @@ def is_loopback(host: str) -> bool:
 
 def place_of(store: str) -> str:
     """Where a store is, in words that mean the same in every folder."""
-    scheme, _, path = store.partition(":///")
-    return str(Path(path).absolute()) if scheme in ("sqlite", "mqcore") else shown(store)
+    from penstock.stores.kinds import find_kind
+
+    kind = find_kind(store)
+    path = None if kind is None else kind.path(store)
+    return shown(store) if path is None else str(path.absolute())
 
 
 def shown(value: Value) -> str:

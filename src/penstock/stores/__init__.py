@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from random import SystemRandom
-
 from penstock.errors import InvalidSetting
-from penstock.extras import how_to_get
 from penstock.limits import Limits
+from penstock.stores.kinds import Opening, find_sql_kind, kind_of
 from penstock.stores.memory import MemoryStore
-from penstock.stores.mqcore import MqCoreOptions, open_mqcore
+from penstock.stores.mqcore import MqCoreOptions
 from penstock.stores.protocol import Store, Unit
 from penstock.stores.sql.engine import SqlStore
-from penstock.stores.sql.engines.network import Database, NetworkStore
-from penstock.stores.sql.engines.sqlite import open_sqlite
 from penstock.stores.transfer.marks import refuse_handed_over, refuse_unfinished
 
 __all__ = ["MemoryStore", "MqCoreOptions", "Store", "Unit", "open_sql_store", "open_store", "store_exists"]
@@ -35,14 +30,8 @@ def open_store(
     many connections. A store that a transfer is still filling, or that was copied to another one, is refused. `limits`
     say how much is done at once.
     """
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        # It is not quoted: there may be a password in it.
-        raise InvalidSetting("a store is a URL such as sqlite:///data/penstock.db")
-    if scheme == "memory":
-        return MemoryStore(SystemRandom(), limits)
-    if scheme == "mqcore":
-        return open_mqcore(url, rest, mqcore or MqCoreOptions(), limits)
+    if find_sql_kind(url) is None:
+        return kind_of(url).open(url, Opening(patience_ms, lanes, limits, mqcore or MqCoreOptions()))
     store = open_sql_store(url, patience_ms, lanes, limits)
     try:
         refuse_unfinished(store)
@@ -57,36 +46,12 @@ def open_sql_store(
     url: str, patience_ms: int = 10_000, lanes: int = DATABASE_LANES, limits: Limits = Limits()
 ) -> SqlStore:
     """One that is kept in a database, also while a transfer is still filling it or after it was copied."""
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite":
-        return open_sqlite(url, rest, patience_ms, limits)
-    return NetworkStore(url, _database(url, scheme), lanes, limits)
+    kind = find_sql_kind(url)
+    if kind is None:
+        raise InvalidSetting(f"{kind_of(url).name} is not kept in a database")
+    return kind.open(url, Opening(patience_ms, lanes, limits, MqCoreOptions()))
 
 
 def store_exists(url: str) -> bool:
     """Whether there is a store to open. Without one `open_store` would make it, and so hide a wrong address."""
-    scheme, separator, rest = url.partition("://")
-    if scheme == "sqlite":
-        return Path(rest[1:]).exists()
-    # A folder of MQ-Core's is a store as soon as it is there; what is not a store at all is for `open_store` to refuse.
-    return scheme in ("mqcore", "memory") or not separator or _database(url, scheme).exists()
-
-
-def _database(url: str, scheme: str) -> Database:
-    # Their drivers take time to import, and need not be installed where they are not used.
-    try:
-        if scheme in ("postgresql", "postgres"):
-            from penstock.stores.sql.engines.postgresql import PostgresDatabase
-
-            return PostgresDatabase(url)
-        if scheme in ("mariadb", "mysql"):
-            from penstock.stores.sql.engines.mariadb import MariaDatabase
-
-            return MariaDatabase(url)
-    except ModuleNotFoundError as missing:
-        extra = "postgresql" if scheme.startswith("postgres") else "mariadb"
-        raise InvalidSetting(f"the driver {missing.name} is not installed: {how_to_get(extra)}") from missing
-    raise InvalidSetting(
-        f"no store speaks {scheme!r}; there are sqlite:///PATH, postgresql://HOST/DATABASE, mariadb://HOST/DATABASE, "
-        "mqcore:///PATH and memory://"
-    )
+    return kind_of(url).exists(url)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Protocol
 
 from penstock.errors import InvalidSetting
 from penstock.stores import open_sql_store
+from penstock.stores.kinds import find_sql_kind
 from penstock.stores.sql.engine import Engine, RawSql, Row, SqlStore
 from penstock.stores.transfer.marks import refuse_unfinished
 
@@ -86,35 +86,40 @@ class Side:
 
 def open_side(url: str, *, must_exist: bool, paging: Paging = Paging()) -> Side:
     """`must_exist` is for the source: one that does not exist is not created, and an unfinished copy is refused."""
-    scheme, _, rest = url.partition("://")
-    dialect = _dialect(scheme)
-    if scheme == "sqlite" and must_exist and not Path(rest[1:]).is_file():
+    kind = find_sql_kind(url)
+    if kind is None:
+        scheme, _, _ = url.partition("://")
+        raise InvalidSetting(
+            f"a store of the kind {scheme!r} cannot be migrated; those of sqlite://, postgresql:// and mariadb:// can"
+        )
+    path = kind.path(url)
+    if must_exist and path is not None and not path.is_file():
         raise InvalidSetting(f"there is no store at {url}")
     store = open_sql_store(url, lanes=1)
     try:
         if must_exist:
             refuse_unfinished(store)
-        return Side(store, dialect, paging)
+        return Side(store, _dialect(store), paging)
     except BaseException:
         store.close()
         raise
 
 
-def _dialect(scheme: str) -> Dialect:
+def _dialect(store: SqlStore) -> Dialect:
+    """By the name of its engine."""
+    with store.raw(write=False) as raw:
+        name = raw.engine.statements.dialect.name
     # The drivers take time to import, and only those in use need to be installed.
-    match scheme:
-        case "sqlite":
-            from penstock.stores.transfer.sqlite import SqliteDialect
-
-            return SqliteDialect()
-        case "postgresql" | "postgres":
+    match name:
+        case "postgresql":
             from penstock.stores.transfer.postgresql import PostgresDialect
 
             return PostgresDialect()
-        case "mariadb" | "mysql":
+        case "mariadb":
             from penstock.stores.transfer.mariadb import MariaDialect
 
             return MariaDialect()
-    raise InvalidSetting(
-        f"a store of the kind {scheme!r} cannot be migrated; those of sqlite://, postgresql:// and mariadb:// can"
-    )
+        case _:
+            from penstock.stores.transfer.sqlite import SqliteDialect
+
+            return SqliteDialect()
