@@ -53,8 +53,15 @@ PERMITTED: dict[str, dict[str, str]] = {
     | NOT_ON_MARIADB
     | {"SqliteSql.empty_queues": "queue: asked when another process has changed the store, which does not say where"},
     "postgresql": EVERYWHERE | NOT_ON_MARIADB,
-    "mariadb": EVERYWHERE,
+    "mariadb": EVERYWHERE
+    | {
+        "MariaSql.writers": "ledger_writer: a row for each of the last units that have written into the ledger",
+        "MariaSql.writers_since": "ledger_writer: the same",
+    },
 }
+
+# What only MariaDB has: a copy of a store leaves these out.
+MARIADB_ALONE = {"ticket": ("seq",), "ledger_writer": ("entry", "since")}
 
 # What is there for a parameter, by the column it is compared with. Elsewhere it is a number.
 SAMPLES: dict[str, Any] = {
@@ -109,6 +116,16 @@ def fill(side: Side) -> None:
         rows = [tuple(value(table, column, number) for column in columns) for number in range(1, count + 1)]
         with side.write() as raw:
             side.dialect.insert(raw, table.name, columns, rows)
+    with side.write() as raw:
+        for name, columns in MARIADB_ALONE.items():
+            if raw.has_table(name):
+                side.dialect.insert(raw, name, columns, [(number,) * len(columns) for number in range(1, ROWS + 1)])
+
+
+def asked(text: str) -> list[str]:
+    """The statements of a text that read something before they answer or write. Some texts have several."""
+    parts = [part.strip() for part in text.split(";")]
+    return [part for part in parts if re.match(r"SELECT|WITH|UPDATE|DELETE|INSERT\b.*\bSELECT\b", part, re.DOTALL)]
 
 
 def parameters(text: str, sign: str) -> Iterator[tuple[str, Any]]:
@@ -140,7 +157,7 @@ class Planner(Protocol):
 def named_tables(text: str, found: set[str]) -> set[str]:
     """Tables for their aliases in a statement. Only those that are ours count: what is derived from them is not."""
     aliases = dict(reversed(pair) for pair in re.findall(r"\b(\w+) AS (\w+)", text))  # type: ignore[misc]
-    ours = {table.name for table in tables.ALL}
+    ours = {table.name for table in tables.ALL} | set(MARIADB_ALONE)
     return {aliases.get(name, name) for name in found} & ours
 
 
@@ -189,8 +206,8 @@ class PostgresPlanner:
 class MariaPlanner:
     def __init__(self, raw: RawSql[Any]) -> None:
         self.engine = raw.engine
-        for table in tables.ALL:
-            raw.rows(f"ANALYZE TABLE {table.name}")
+        for name in (*(table.name for table in tables.ALL), *MARIADB_ALONE):
+            raw.rows(f"ANALYZE TABLE {name}")
 
     def scans(self, text: str) -> set[str]:
         params = [sample for _, sample in parameters(text, "%s")]
@@ -219,8 +236,7 @@ def test_no_statement_reads_a_table_that_grows(database, request, tmp_path):
             found = {
                 name: scanned
                 for name, text in all_statements(database).items()
-                if text.startswith(("SELECT", "WITH", "INSERT INTO ledger ", "UPDATE", "DELETE"))
-                and (scanned := named_tables(text, planner.scans(text)))
+                if (scanned := named_tables(text, set().union(*map(planner.scans, asked(text)))))
             }
     permitted = {name: {reason.partition(":")[0]} for name, reason in PERMITTED[database].items()}
     assert {name: scanned for name, scanned in found.items() if scanned != permitted.get(name)} == {}
