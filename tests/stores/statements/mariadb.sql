@@ -636,6 +636,18 @@ LIMIT %s;
 SELECT seq, sent_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s AND seq <= %s
 ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 
+-- MariaSql.for_writing
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+
+-- MariaSql.for_reading
+SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+
+-- MariaSql.for_looking
+SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
+
+-- MariaSql.number_step
+SELECT @@auto_increment_increment;
+
 -- MariaSql.insert_messages
 INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim) VALUES;
 
@@ -693,3 +705,73 @@ SELECT entry, since FROM ledger_writer;
 
 -- MariaSql.stirred
 SELECT sum(arrived) FROM tally WHERE queue = 0;
+
+-- MariaSql.take_place
+SELECT GET_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', %s), 0);
+
+-- MariaSql.places_taken
+SELECT CONNECTION_ID(),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 0)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 1)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 2)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 3)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 4)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 5)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 6)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 7)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 8)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 9)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 10)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 11)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 12)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 13)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 14)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 15)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 16)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 17)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 18)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 19)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 20)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 21)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 22)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 23)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 24)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 25)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 26)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 27)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 28)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 29)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 30)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 31)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 32)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 33)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 34)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 35)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 36)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 37)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 38)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 39)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 40)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 41)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 42)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 43)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 44)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 45)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 46)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 47)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 48)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 49)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 50)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 51)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 52)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 53)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 54)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 55)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 56)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 57)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 58)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 59)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 60)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 61)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 62)),
+IS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', 63));

@@ -636,6 +636,39 @@ LIMIT %s;
 SELECT seq, sent_at FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s AND (seq + 0) <= %s
 ORDER BY (seq + 0) LIMIT %s FOR UPDATE SKIP LOCKED;
 
+-- PostgresSql.begin_writing
+BEGIN;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version
+FROM store, ledger_number, pg_advisory_xact_lock_shared(%s, (CASE WHEN is_called THEN last_value ELSE 0 END)::bit(32)::int);
+
+-- PostgresSql.begin_reading
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version FROM store;
+
+-- PostgresSql.add_to_tallies
+INSERT INTO tally (queue, slot, arrived, departed) VALUES %s
+ON CONFLICT (queue, slot) DO UPDATE
+SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed;
+
+-- PostgresSql.ledger_ends
+SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number;
+SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %s
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid();
+
+-- PostgresSql.ledger_ends_again
+COMMIT; BEGIN;
+SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number;
+SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %s
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid();
+COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+
+-- PostgresSql.other_users
+SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = %s
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid() AND objid = 0 LIMIT 1;
+
+-- PostgresSql.copy_messages
+COPY message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim) FROM STDIN (FORMAT BINARY);
+
 -- PostgresSql.insert_message
 INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0);

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from random import SystemRandom
 from secrets import token_bytes
 from typing import Any
@@ -50,10 +51,6 @@ _LOCK_TIMEOUT_MS = 10_000
 _SETTINGS = """
     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
                 innodb_lock_wait_timeout = {lock_timeout_s} /*M!100300 , idle_transaction_timeout = 60 */"""
-_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL "
-# A unit that has waited for a lock then sees what it has waited for; where nothing is locked, all of one answer is of
-# one moment; and a look for units under way sees what they have written.
-_WRITING, _READING, _LOOKING = "READ COMMITTED", "REPEATABLE READ", "READ UNCOMMITTED"
 _ENTRIES_KEPT = 100
 # Connections that can be seen by others: each holds a lock of its own, as there are none in share.
 _PLACES = 64
@@ -92,8 +89,14 @@ STATEMENTS = Statements(
 @dataclass(frozen=True, slots=True)
 class MariaSql:
     """What MariaDB alone is asked. The driver writes parameters into the text itself, so a text may well end with as
-    many rows as there are: those of the two inserts are added by `MariaEngine`."""
+    many rows as there are: those of the two inserts are added by `_with_rows`."""
 
+    # A unit that has waited for a lock then sees what it has waited for; where nothing is locked, all of one answer is
+    # of one moment; and a look for units under way sees what they have written.
+    for_writing: str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+    for_reading: str = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    for_looking: str = "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"
+    number_step: str = "SELECT @@auto_increment_increment"
     insert_messages: str = f"INSERT INTO message ({', '.join(ARRIVING)}, receives, claim) VALUES"
     one_message: str = f"({', '.join('?' * len(ARRIVING))}, 0, 0)"
     take_tickets: str = "INSERT INTO ticket (seq) VALUES"
@@ -115,10 +118,17 @@ class MariaSql:
     last_in_ledger: str = "SELECT coalesce(max(number), 0) FROM ledger"
     writers_since: str = "SELECT entry, since FROM ledger_writer"
     stirred: str = "SELECT sum(arrived) FROM tally WHERE queue = 0"
+    # See `_PLACES`.
+    take_place: str = "SELECT GET_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', ?), 0)"
+    places_taken: str = "SELECT CONNECTION_ID()" + "".join(
+        f",\nIS_USED_LOCK(CONCAT('penstock.', CRC32(DATABASE()), '.', {number}))" for number in range(_PLACES)
+    )
 
 
-def _place(number: int) -> str:
-    return f"CONCAT('penstock.', CRC32(DATABASE()), '.{number}')"
+@lru_cache(64)
+def _with_rows(insert: str, row: str, count: int) -> str:
+    """An INSERT of so many rows, which is one round trip. Mostly there are few, and often as many as before."""
+    return f"{insert} {', '.join([row] * count)}"
 
 
 class MariaEngine:
@@ -141,13 +151,13 @@ class MariaEngine:
         self._in_ledger = False
         self._slot = SystemRandom().randrange(SLOTS)
         self._cursor = connection.cursor()
-        [(self._step,)] = self.rows("SELECT @@auto_increment_increment")
+        [(self._step,)] = self.rows(self._sql.number_step)
 
     def begin(self, write: bool) -> tuple[int, int]:
         """A transaction begins with its first statement."""
-        isolation = _WRITING if write else _READING
+        isolation = self._sql.for_writing if write else self._sql.for_reading
         if isolation != self._isolation:
-            self._execute(_ISOLATION + isolation, ())
+            self._execute(isolation, ())
             self._isolation = isolation
         self._in_ledger = False
         [(now, version)] = self.rows(self._sql.begin)
@@ -207,15 +217,15 @@ class MariaEngine:
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
         for piece in _pieces(rows):
-            places = ", ".join([self._sql.one_message] * len(piece))
-            self._execute(f"{self._sql.insert_messages} {places}", [value for row in piece for value in row])
+            insert = _with_rows(self._sql.insert_messages, self._sql.one_message, len(piece))
+            self._execute(insert, [value for row in piece for value in row])
 
     def next_seqs(self, count: int) -> list[int]:
         """An INSERT whose number of rows is known gets consecutive numbers, `auto_increment_increment` apart."""
         seqs: list[int] = []
         while len(seqs) < count:
             piece = min(count - len(seqs), 1_000)
-            self._execute(f"{self._sql.take_tickets} {', '.join([self._sql.one_ticket] * piece)}", ())
+            self._execute(_with_rows(self._sql.take_tickets, self._sql.one_ticket, piece), ())
             first = int(self._cursor.lastrowid or 0)
             seqs += range(first, first + piece * self._step, self._step)
         if seqs:
@@ -237,8 +247,7 @@ class MariaEngine:
             self._execute(self._sql.add_to_tally, (queue, self._slot, *change))
 
     def probe_other_users(self) -> bool:
-        places = ", ".join(f"IS_USED_LOCK({_place(number)})" for number in range(_PLACES))
-        [(own, *holders)] = self.rows(f"SELECT CONNECTION_ID(), {places}")
+        [(own, *holders)] = self.rows(self._sql.places_taken)
         return any(holder not in (None, own) for holder in holders)
 
     def prove_writable(self) -> None:
@@ -275,7 +284,7 @@ class MariaEngine:
                 entries: dict[int, int] = dict(cursor.fetchall())
         except pymysql.Error as error:
             raise translated(error) from error
-        if self._isolation == _READING:
+        if self._isolation == self._sql.for_reading:
             self.commit()
         ended = {entry for (entry,) in self.rows(self._sql.writers)}
         return min([int(last), *(since for entry, since in entries.items() if entry not in ended)])
@@ -374,13 +383,13 @@ class MariaDatabase:
         """Be seen by a transfer. Where all places are taken, or the server gives none, others are seen or none."""
         with suppress(pymysql.Error), connection.cursor() as cursor:
             for number in SystemRandom().sample(range(_PLACES), _PLACES):
-                cursor.execute(f"SELECT GET_LOCK({_place(number)}, 0)")
+                cursor.execute(STATEMENTS.of(MariaSql).take_place, (number,))
                 if cursor.fetchall() == ((1,),):
                     return
 
     def _connect_aside(self) -> pymysql.Connection[Any]:
         connection = self.connection()
-        connection.query(_ISOLATION + _LOOKING)
+        connection.query(STATEMENTS.of(MariaSql).for_looking)
         connection.autocommit(True)
         return connection
 

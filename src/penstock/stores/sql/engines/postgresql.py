@@ -48,20 +48,20 @@ _SCHEMA = "penstock"
 _LOCKS = int.from_bytes(b"Pnst", "big")
 # From so many rows on, a COPY is quicker than an INSERT for each.
 _COPY_ROWS = 12
-_COPY = f"COPY message ({', '.join(ARRIVING)}, receives, claim) FROM STDIN (FORMAT BINARY)"
 _COPY_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea", "int8", "int8")
-# The rows are written out: see `PostgresEngine.add_to_tallies`.
-_ADD_TO_TALLY = """
-    INSERT INTO tally (queue, slot, arrived, departed) VALUES {rows}
-    ON CONFLICT (queue, slot) DO UPDATE
-    SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed; """
 # Where a unit has needed so many sequence numbers, the next one gets as many with its beginning.
 _FEWEST_AHEAD = 8
 _MOST_AHEAD = 1_000
 
 # All of one answer is of one moment.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_NOW_AND_VERSION = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version"
 _LAST_LEDGER_NUMBER = "CASE WHEN is_called THEN last_value ELSE 0 END"
+# Locks with two numbers, of which the first is a parameter, that others hold in this database.
+_LOCKS_OF_OTHERS = """pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = ?
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid <> pg_backend_pid()"""
+_LEDGER_ENDS = f"""SELECT {_LAST_LEDGER_NUMBER} FROM ledger_number;
+        SELECT objid FROM {_LOCKS_OF_OTHERS}"""
 
 # A client that holds locks and has gone must not keep the others waiting.
 _OPTIONS = {
@@ -110,9 +110,35 @@ STATEMENTS = Statements(
 
 @dataclass(frozen=True, slots=True)
 class PostgresSql:
-    """What PostgreSQL alone is asked, but for what goes with the beginning and the end of a unit: that is one text of
-    several statements, which take no parameters."""
+    """What PostgreSQL alone is asked.
 
+    What goes with the beginning or the end of a unit is one text of several statements, for one round trip. The
+    database takes no parameters with such a text: `PostgresEngine` writes them into it, once for a connection, but for
+    tallies and numbers ahead, which differ from unit to unit.
+    """
+
+    # A unit that writes holds a lock in share whose second number is how far the ledger was when the unit began. None
+    # takes such a lock alone, so none waits for it: it is there to be seen.
+    begin_writing: str = f"""
+        BEGIN;
+        {_NOW_AND_VERSION}
+        FROM store, ledger_number, pg_advisory_xact_lock_shared(?, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"""
+    begin_reading: str = f"""
+        {_BEGIN_READING};
+        {_NOW_AND_VERSION} FROM store"""
+    # Its parameter is all rows, as many as there are.
+    add_to_tallies: str = """
+        INSERT INTO tally (queue, slot, arrived, departed) VALUES ?
+        ON CONFLICT (queue, slot) DO UPDATE
+        SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed"""
+    ledger_ends: str = _LEDGER_ENDS
+    # The same in a unit that only reads: it begins again.
+    ledger_ends_again: str = f"""
+        COMMIT; BEGIN;
+        {_LEDGER_ENDS};
+        COMMIT; {_BEGIN_READING}"""
+    other_users: str = f"SELECT 1 FROM {_LOCKS_OF_OTHERS} AND objid = 0 LIMIT 1"
+    copy_messages: str = f"COPY message ({', '.join(ARRIVING)}, receives, claim) FROM STDIN (FORMAT BINARY)"
     insert_message: str = f"""
         INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
         VALUES ({", ".join("?" * len(ARRIVING))}, 0, 0)"""
@@ -142,31 +168,18 @@ class PostgresEngine:
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
         self.connection = connection
-        self._sql = STATEMENTS.of(PostgresSql)
+        self._sql = sql = STATEMENTS.of(PostgresSql)
         self._writes = False
         self._slot = SystemRandom().randrange(SLOTS)
         self._cursor = connection.cursor(binary=True)
         self._text_cursor = connection.cursor()
-        now_and_version = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version"
-        # A unit that writes holds a lock in share whose second number is how far the ledger was when the unit began.
-        # None takes such a lock alone, so none waits for it: it is there to be seen.
         under_way = crc32(schema.encode(), _LOCKS) - 2**31
-        writing = f"pg_advisory_xact_lock_shared({under_way}, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"
-        self._begin_writing = f"BEGIN; {now_and_version} FROM store, ledger_number, {writing}"
-        self._begin_reading = f"{_BEGIN_READING}; {now_and_version} FROM store"
-        self._ledger_ends = (
-            f"SELECT {_LAST_LEDGER_NUMBER} FROM ledger_number; "
-            "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
-            f"AND classid = {under_way % 2**32} "
-            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
-            "AND pid <> pg_backend_pid()"
-        )
-        self._others = (
-            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid = 0 "
-            f"AND classid = {_in_use(schema) % 2**32} "
-            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
-            "AND pid <> pg_backend_pid() LIMIT 1"
-        )
+        # What is seen of a lock are its numbers without a sign.
+        self._in_use = _in_use(schema) % 2**32
+        self._begin_writing = (sql.begin_writing % under_way).encode()
+        self._begin_reading = sql.begin_reading.encode()
+        self._ledger_ends = (sql.ledger_ends % (under_way % 2**32)).encode()
+        self._ledger_ends_again = (sql.ledger_ends_again % (under_way % 2**32)).encode()
         # What goes with the end of the unit; sequence numbers taken ahead of need, and how many this unit has needed.
         self._at_commit = ""
         self._ahead: list[int] = []
@@ -177,9 +190,9 @@ class PostgresEngine:
         ahead = min(self._needed, _MOST_AHEAD) if write and self._needed >= _FEWEST_AHEAD else 0
         text = self._begin_writing if write else self._begin_reading
         if ahead:
-            text += f"; SELECT nextval('message_seq') FROM generate_series(1, {ahead})"
+            text += f"; {self._sql.next_seqs % ahead}".encode()
         try:
-            cursor = self._text_cursor.execute(text.encode())
+            cursor = self._text_cursor.execute(text)
             cursor.nextset()
             [(now, version)] = cursor.fetchall()
             # Those of the unit before are thrown away: they would go before what others have sent since.
@@ -249,7 +262,7 @@ class PostgresEngine:
             self.many(self._sql.insert_message, rows)
             return
         try:
-            with self._cursor.copy(_COPY) as copy:
+            with self._cursor.copy(self._sql.copy_messages) as copy:
                 copy.set_types(_COPY_TYPES)
                 for row in rows:
                     copy.write_row((*row, 0, 0))
@@ -269,12 +282,13 @@ class PostgresEngine:
         return int(seq)
 
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
-        """As plain text: it travels with the end of the unit, in one round trip."""
+        """As plain text, made each time: it travels with the end of the unit, in one round trip, and so has its
+        numbers in it."""
         # In one order, so that two units with one slot never wait for each other.
         rows = [
             f"({queue}, {self._slot}, {arrived}, {departed})" for queue, (arrived, departed) in sorted(changes.items())
         ]
-        self._at_commit = _ADD_TO_TALLY.format(rows=", ".join(rows)) if rows else ""
+        self._at_commit = f"{self._sql.add_to_tallies % ', '.join(rows)}; " if rows else ""
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows(self._sql.has_table, (name,)))
@@ -290,7 +304,7 @@ class PostgresEngine:
         """The unit has said so at its beginning."""
 
     def probe_other_users(self) -> bool:
-        return bool(self.rows(self._others))
+        return bool(self.rows(self._sql.other_users, (self._in_use,)))
 
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""
@@ -300,9 +314,9 @@ class PostgresEngine:
         """What was given out by now belongs to units that have ended, or to units that can be seen under way. In the
         other order, a unit that begins and ends in between would be missed. And rows are to be read as they are after
         this look: a unit that only reads begins again, or it would not see what has been committed since it began."""
-        text = self._ledger_ends if self._writes else f"COMMIT; BEGIN; {self._ledger_ends}; COMMIT; {_BEGIN_READING}"
+        text = self._ledger_ends if self._writes else self._ledger_ends_again
         try:
-            cursor = self._text_cursor.execute(text.encode())
+            cursor = self._text_cursor.execute(text)
             while cursor.description is None:
                 cursor.nextset()
             [(last,)] = cursor.fetchall()
