@@ -1,6 +1,6 @@
 # `make run` starts a server, `make test` runs every test. Both set up what they need first.
 PYTHON ?= python3
-# One worker a core; `make test PYTEST_ARGS="-k dedup"` runs a part.
+# Three workers for two cores (see `tests/conftest.py`); `make test PYTEST_ARGS="-k dedup"` runs a part.
 PYTEST_ARGS ?= -n auto
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,11 @@ def pytest_sessionstart() -> None:
     """A run in the background of a shell ignores Ctrl-C, and so would programs that tests interrupt."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: half of the time tests wait, for a sync, a JVM or a process that starts."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
