@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from penstock.limits import Limits
 from penstock.timings import Timings
-from tests.lacking import summary
+from tests.lacking import lacking, summary
 from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
@@ -50,6 +51,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     for line in summary(str(report.longrepr[2]) for report in skipped if isinstance(report.longrepr, tuple)):
         terminalreporter.write_line(line, yellow=True, bold=True)
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """For a test that opens up to two thousand: by default a process may often open 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2_048:
+        lacking("a process may open too few files", f"{hard} of them")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

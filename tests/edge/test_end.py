@@ -188,6 +188,7 @@ async def test_even_refusing_has_a_limit(edge):
     assert (await clients[0].ask(edge.get())).status == 200
 
 
+@pytest.mark.usefixtures("many_files")
 async def test_many_idle_connections_keep_no_request_waiting(edge):
     await edge.start()
     await asyncio.gather(*(edge.connect() for _ in range(500)))

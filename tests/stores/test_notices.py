@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql.engines.postgresql import NoticeWatch, PostgresDatabase
 from tests.faults.sessions import cut_off, listening
-from tests.lacking import lacking
 from tests.waiting import wait_until
 
 CHANNEL = "word"
@@ -127,11 +125,8 @@ def test_word_that_comes_while_we_speak_is_heard_at_once(watch: Callable[..., No
     assert heard(listener) == {"theirs"}
 
 
+@pytest.mark.usefixtures("many_files")
 def test_a_process_with_thousands_of_descriptors(watch: Callable[..., NoticeWatch], postgres_url: str) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < 2_048:
-        lacking("a process may open too few files", f"{hard} of them")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
     taken: list[int] = []
     try:
         while not taken or taken[-1] < 1_100:
@@ -145,4 +140,3 @@ def test_a_process_with_thousands_of_descriptors(watch: Callable[..., NoticeWatc
     finally:
         for descriptor in taken:
             os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

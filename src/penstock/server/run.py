@@ -14,6 +14,7 @@ from penstock import __version__
 from penstock.server import logs
 from penstock.server.app import App
 from penstock.server.config import Config, place_of
+from penstock.server.open_files import fit_open_files
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def run(config: Config) -> None:
     """Serve until a signal comes. Raises OperatorError or TryAgain when the server cannot start."""
     logs.configure(config.log_level, config.log_format)
     collect_garbage_rarely()
-    uvloop.run(_serve(config))
+    uvloop.run(_serve(fit_open_files(config)))
 
 
 async def _serve(config: Config) -> None:

@@ -1,0 +1,53 @@
+"""How many files the process may open: a connection is one, and many systems grant 1,024 unless more are asked for.
+
+Without a place for another one, new clients would hang unanswered instead of being told 503.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+from dataclasses import replace
+
+from penstock.errors import InvalidSetting
+from penstock.server.config import Config
+
+log = logging.getLogger(__name__)
+
+# For the store with its folders or connections, the logs, the event loop and what the interpreter loads.
+_BESIDES = 64
+
+
+def fit_open_files(config: Config) -> Config:
+    """Ask for as many as `max_connections` needs. Where the system gives fewer, so many connections are the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _files(config.max_connections)
+    if _holds(soft, wanted):
+        return config
+    most = wanted if _holds(hard, wanted) else hard
+    if most > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most == wanted:
+        return config
+    connections = _connections(most)
+    if connections < 1:
+        raise InvalidSetting(f"the process may open {most} files (ulimit -n), too few for a server")
+    log.warning(
+        "max_connections is %d, but the process may open %d files (ulimit -n): at most %d connections are open at once",
+        *(config.max_connections, most, connections),
+    )
+    return replace(config, max_connections=connections)
+
+
+def _holds(limit: int, count: int) -> bool:
+    return limit == resource.RLIM_INFINITY or limit >= count
+
+
+def _files(connections: int) -> int:
+    """With those that the edge opens to refuse further clients: see `Connection.connection_made`."""
+    return connections + connections // 8 + 8 + _BESIDES
+
+
+def _connections(files: int) -> int:
+    """The most for which `_files` is enough."""
+    return (files - 8 - _BESIDES) * 8 // 9
