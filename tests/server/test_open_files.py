@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -29,7 +30,7 @@ def limited_to(soft: int, hard: int) -> tuple[str, ...]:
 
 
 def hard_limit() -> int:
-    return int(re.search(r"Max open files\s+\S+\s+(\d+)", Path("/proc/self/limits").read_text())[1])
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def test_it_asks_for_what_its_connections_need(serve: Callable[..., ServerProcess]) -> None:

@@ -57,6 +57,12 @@ class Kind(Generic[SomeStore]):
         return Path(place[1:]) if self.has_path and place.startswith("/") else None
 
 
+def _scheme(url: str) -> str:
+    """Empty where there is none."""
+    scheme, separator, _ = url.partition("://")
+    return scheme if separator else ""
+
+
 def _behind_scheme(url: str) -> str:
     return url.partition("://")[2]
 
@@ -132,14 +138,12 @@ _KINDS: dict[str, Kind[Store]] = {**_SQL_KINDS, "mqcore": _MQCORE, "memory": _ME
 
 
 def find_kind(url: str) -> Kind[Store] | None:
-    scheme, separator, _ = url.partition("://")
-    return _KINDS.get(scheme) if separator else None
+    return _KINDS.get(_scheme(url))
 
 
 def find_sql_kind(url: str) -> Kind[SqlStore] | None:
     """Only of a store that is kept in a database."""
-    scheme, separator, _ = url.partition("://")
-    return _SQL_KINDS.get(scheme) if separator else None
+    return _SQL_KINDS.get(_scheme(url))
 
 
 def kind_of(url: str) -> Kind[Store]:
@@ -147,9 +151,8 @@ def kind_of(url: str) -> Kind[Store]:
     found = find_kind(url)
     if found is not None:
         return found
-    scheme, separator, _ = url.partition("://")
-    if not separator:
+    if "://" not in url:
         # It is not quoted: there may be a password in it.
         raise InvalidSetting("a store is a URL such as sqlite:///data/penstock.db")
     *others, last = dict.fromkeys(kind.example for kind in _KINDS.values())
-    raise InvalidSetting(f"no store speaks {scheme!r}; there are {', '.join(others)} and {last}")
+    raise InvalidSetting(f"no store speaks {_scheme(url)!r}; there are {', '.join(others)} and {last}")
