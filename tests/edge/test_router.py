@@ -118,7 +118,7 @@ def test_a_request_needs_no_socket_and_its_repr_tells_no_secrets():
 
 def resolved(router: Router, name: bytes, url: bytes) -> Target:
     """As a connection asks that has looked in vain."""
-    return router.resolve(name, url, name + url)
+    return router.resolve(name, url, name + b" " + url)
 
 
 def test_only_a_target_that_comes_again_is_kept():
@@ -127,7 +127,7 @@ def test_only_a_target_that_comes_again_is_kept():
         assert resolved(router, b"DELETE", b"/messages/%d" % number)[4] == (str(number),)
     assert router.targets == {}
     found = [resolved(router, b"GET", b"/queues?limit=1") for _ in range(2)]
-    assert router.targets == {b"GET/queues?limit=1": found[1]}
+    assert router.targets == {b"GET /queues?limit=1": found[1]}
     assert found[0] == found[1]
     long = b"/queues?" + b"a" * 300
     assert [resolved(router, b"GET", long)[2] for _ in range(3)] == ["a" * 300] * 3

@@ -29,7 +29,8 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from penstock.edge.connections import NEVER, Connections
 from penstock.edge.head import Refused, check_transfer_encoding, head_size, persistence
-from penstock.edge.http import CLOSE, CONTINUE, Handler, Request, Response, encode
+from penstock.edge.header_blocks import HEAD_END, LINE_END, LONGEST_HEAD, VERSION
+from penstock.edge.http import CLOSE, CONTINUE, KEEP, Handler, Request, Response, encode
 from penstock.edge.router import Route, Router
 from penstock.pending import Pending
 
@@ -78,6 +79,7 @@ class Connection:
 
     __slots__ = (
         "_backlog",
+        "_blocks",
         "_charged",
         "_chunked",
         "_connections",
@@ -87,6 +89,7 @@ class Connection:
         "_drained",
         "_failed",
         "_feed",
+        "_fresh",
         "_guard",
         "_handler",
         "_head_bytes",
@@ -125,6 +128,7 @@ class Connection:
         self._guard = router.guard
         self._failed = router.errors.failed
         self._connections = connections
+        self._blocks = connections.blocks.known
         self._limits = connections.limits
         self._loop = loop
         self.deadline = connections.idle_until
@@ -144,6 +148,8 @@ class Connection:
         self._feed: Callable[[bytes | memoryview], object] = parser.feed_data
         self._piece = min(_PIECE, connections.limits.header_bytes)
         self._phase = _IDLE
+        # The piece that begins with the head that is being read, until its headers are complete.
+        self._fresh = b""
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._repeats = 0
@@ -189,9 +195,15 @@ class Connection:
 
     def data_received(self, data: bytes) -> None:
         phase = self._phase
-        if phase or self._held or len(data) > self._piece:
+        if phase or self._held:
             self._receive(data)
             return
+        if self._serve_known(data):
+            return
+        if len(data) > self._piece:
+            self._receive(data)
+            return
+        self._fresh = data
         try:
             self._feed(data)
         except HttpParserUpgrade as upgrade:
@@ -262,6 +274,58 @@ class Connection:
         name = None if self._transport is None else self._transport.get_extra_info("peername")
         return str(name[0]) if isinstance(name, tuple) else "an unknown address"
 
+    # ---- known heads ---------------------------------------------------------------------------------
+
+    def _serve_known(self, data: bytes) -> bool:
+        """Serve a request that is here as a whole, with a header block that the parser has read before and a plain
+        request line. False where the parser has to see it."""
+        end = data.find(HEAD_END, 0, LONGEST_HEAD)
+        if end < 0:
+            return False
+        line_end = data.find(LINE_END)
+        known = self._blocks.get(data[line_end:end])
+        if known is None:
+            return False
+        headers, length = known
+        persist = self._connections.persist
+        if len(data) - end - 4 != length or persist is CLOSE or data[line_end - 9 : line_end] != VERSION:
+            return False
+        line = data[: line_end - 9]
+        target = self._targets.get(line)
+        if target is None:
+            target = self._router.resolve_line(line)
+            if target is None:
+                return False
+        method, path, query, route, params = target
+        request = Request(method, path, query, headers, b"", params)
+        if route.choose is not None:
+            route = route.choose(request)
+        if length > route.body.limit or route.refuses:
+            return False
+        handler = self._admitted(request, route)
+        if handler is None:
+            handler = self._handler
+        elif length:
+            request.body = data[end + 4 :]
+        self._serve(request, handler, persist)
+        return True
+
+    def _admitted(self, request: Request, route: Route) -> Handler | None:
+        """The handler of the route, if the guard lets the request pass. If not, None: what answers it instead is
+        `_handler`."""
+        guard = self._guard
+        if guard is None:
+            return route.handler
+        try:
+            refusal = guard(request, route, self)
+        except Exception as error:
+            self._handler = _raising(error)
+            return None
+        if refusal is None:
+            return route.handler
+        self._handler = _answering(refusal)
+        return None
+
     # ---- parser --------------------------------------------------------------------------------------
     # Every request pays for every line of its callbacks: the common case comes first, and what is rare
     # is looked at once.
@@ -296,12 +360,8 @@ class Connection:
             return
         url = self._url
         limits = self._limits
-        if (
-            len(headers) > limits.header_count
-            or len(url) > limits.target_bytes
-            or self._head_bytes >= 0
-            or self._repeats
-        ):
+        repeats = self._repeats
+        if len(headers) > limits.header_count or len(url) > limits.target_bytes or self._head_bytes >= 0 or repeats:
             self._check_head(url, headers)
         parser = self._parser
         if parser.should_keep_alive() and b"connection" not in headers and b"proxy-connection" not in headers:
@@ -312,7 +372,7 @@ class Connection:
         else:
             persist = self._choose_persistence(headers)
         name = parser.get_method()
-        key = name + url
+        key = b"%b %b" % (name, url)
         target = self._targets.get(key)
         if target is None:
             target = self._router.resolve(name, url, key)
@@ -320,25 +380,22 @@ class Connection:
         request = Request(method, path, query, headers, b"", params)
         if route.choose is not None:
             route = route.choose(request)
-        handler = route.handler
         refusing = route.refuses
-        guard = self._guard
-        if guard is not None and not refusing:
-            try:
-                refusal = guard(request, route, self)
-            except Exception as error:
-                handler = _raising(error)
+        if refusing:
+            self._handler = route.handler
+        else:
+            handler = self._admitted(request, route)
+            if handler is None:
                 refusing = True
             else:
-                if refusal is not None:
-                    handler = _answering(refusal)
-                    refusing = True
-        self._handler = handler
+                self._handler = handler
         self._persist = persist
         length = headers.get(b"content-length")
+        fresh, self._fresh = self._fresh, b""
         if length is None:
             if b"transfer-encoding" in headers or b"expect" in headers:
                 self._begin_unusual_body(request, route, refusing, None)
+                fresh = b""
         elif refusing or b"expect" in headers:
             self._begin_unusual_body(request, route, refusing, length)
         else:
@@ -351,8 +408,10 @@ class Connection:
         self._phase = _BODY
         if b"upgrade" in headers or method == "CONNECT":
             self._begin_upgrade(request)
-        else:
-            self._request = request
+            return
+        self._request = request
+        if fresh and persist is KEEP and not repeats and b"expect" not in headers:
+            self._connections.blocks.learn(fresh, headers, 0 if length is None else self._declared)
 
     def on_body(self, data: bytes) -> None:
         request = self._request

@@ -11,6 +11,7 @@ import asyncio
 import time
 from typing import Final, Protocol
 
+from penstock.edge.header_blocks import HeaderBlocks
 from penstock.edge.http import CLOSE, KEEP, set_date
 from penstock.edge.limits import BodyBudget, EdgeLimits, Timeouts
 
@@ -32,8 +33,9 @@ class Timed(Protocol):
 
 
 class Connections:
-    """`bodies` is the budget of all of them; `persist` is how an HTTP/1.1 answer leaves its connection,
-    unless the client asked otherwise; `now` is seconds since the start, as of the last look."""
+    """`bodies` is the budget of all of them, and `blocks` what they have learnt of headers; `persist` is how an
+    HTTP/1.1 answer leaves its connection, unless the client asked otherwise; `now` is seconds since the start, as of
+    the last look."""
 
     __slots__ = (
         "_choked",
@@ -44,6 +46,7 @@ class Connections:
         "_open",
         "_timeouts",
         "_timer",
+        "blocks",
         "bodies",
         "body_until",
         "head_until",
@@ -58,6 +61,7 @@ class Connections:
     def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, limits: EdgeLimits) -> None:
         self.limits = limits
         self.bodies = BodyBudget(limits.body_bytes)
+        self.blocks = HeaderBlocks()
         self.persist = KEEP
         self.now = 0.0
         self._timeouts = timeouts

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
+from penstock.edge.lately import Lately
 from penstock.pending import Pending
 
 # The `Connection` line of an answer. Compared by identity on the hot path.
@@ -35,8 +36,7 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...] | list[tuple[bytes, bytes]]
 # Handlers mostly answer with the same few tuples.
 _BLOCKS_KEPT: Final = 256
 _blocks: dict[tuple[tuple[bytes, bytes], ...], bytes] = {(): b""}
-# Hashes of tuples that were answered lately, so that only those are kept that come again.
-_lately = [0] * _BLOCKS_KEPT
+_lately: Final = Lately(_BLOCKS_KEPT)
 
 # Status line, server and date of every status answered in this second.
 _openings: dict[int, bytes] = {}
@@ -153,11 +153,6 @@ def _encode_headers(headers: Headers) -> bytes:
     for name, _ in headers:
         if name.lower() in _FRAMING:
             raise ValueError("framing headers belong to the edge")
-    if isinstance(headers, tuple) and len(_blocks) < _BLOCKS_KEPT:
-        mark = hash(headers)
-        place = mark % _BLOCKS_KEPT
-        if _lately[place] == mark:
-            _blocks[headers] = block
-        else:
-            _lately[place] = mark
+    if isinstance(headers, tuple) and len(_blocks) < _BLOCKS_KEPT and _lately.note(headers):
+        _blocks[headers] = block
     return block

@@ -11,13 +11,16 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from penstock.edge.head import origin_form
 from penstock.edge.http import Handler, Request, Response
+from penstock.edge.lately import Lately
 
 _JSON: Final = (b"Content-Type", b"application/json")
+# Visible ASCII without a fragment, far shorter than what the parser and the limits let pass.
+_PLAIN_LINE: Final = re.compile(rb"(?:GET|POST|PUT|DELETE|HEAD) /[!$-~]{0,255}")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _TARGETS_KEPT: Final = 4096
@@ -53,8 +56,8 @@ class Route:
     head: bool = False
     choose: Callable[[Request], Route] | None = None
     unreadable: Callable[[str], Response] | None = None
-    permission: object = None
-    describe: object = None
+    permission: Any = None
+    describe: Any = None
     refuses: bool = False
 
 
@@ -116,11 +119,9 @@ class Router:
         self.errors = errors = errors or Errors()
         self.guard = guard
         # Clients ask for the same few targets all the time: taking one apart is done once. The key is the
-        # method and the target as they were sent, one after the other: no method is another one followed by
-        # what a target may begin with.
+        # request line without its version.
         self.targets: dict[bytes, Target] = {}
-        # Hashes of targets that were asked for lately, each in the place that its lowest bits name.
-        self._lately = [0] * _TARGETS_KEPT
+        self._lately = Lately(_TARGETS_KEPT)
         self.not_found = _refusal(errors.not_found)
         self._bad_escape = _refusal(lambda request: errors.refused(request, 400, "bad escape in the path"))
         self._root = _Node()
@@ -170,14 +171,16 @@ class Router:
         self._remember(key, target)
         return target
 
+    def resolve_line(self, line: bytes) -> Target | None:
+        """The same for a request line, without its version, that no parser has seen: None unless it is a plain one."""
+        if _PLAIN_LINE.fullmatch(line) is None:
+            return None
+        name, _, url = line.partition(b" ")
+        return self.resolve(name, url, line)
+
     def _remember(self, key: bytes, target: Target) -> None:
         """Keep a target that is asked for a second time: one with the id of a message seldom is."""
-        if len(key) > _LONGEST_TARGET_KEPT:
-            return
-        mark = hash(key)
-        place = mark % _TARGETS_KEPT
-        if self._lately[place] != mark:
-            self._lately[place] = mark
+        if len(key) > _LONGEST_TARGET_KEPT or not self._lately.note(key):
             return
         if len(self.targets) >= _TARGETS_KEPT:
             # Starting over costs the few that are in use one look-up each.
