@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import SystemRandom
 from secrets import token_bytes
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, unquote, unquote_to_bytes
 
 import pymysql
@@ -132,7 +132,7 @@ def _with_rows(insert: str, row: str, count: int) -> str:
 
 
 class MariaEngine:
-    statements = STATEMENTS
+    statements: ClassVar[Statements] = STATEMENTS
     shared = True
     finish_claimed = None
 
@@ -467,8 +467,8 @@ class CounterWatch:
         self._asked = threading.Event()
         self._changed = False
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-counters", daemon=True)
-        self._thread.start()
+        self._counter = threading.Thread(target=self._run, name="penstock-counters", daemon=True)
+        self._counter.start()
 
     def tell(self, queues: set[str]) -> None:
         """The counter has told it already."""
@@ -482,7 +482,7 @@ class CounterWatch:
     def close(self) -> None:
         self._stopping.set()
         self._asked.set()
-        self._thread.join(_END_S)
+        self._counter.join(_END_S)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

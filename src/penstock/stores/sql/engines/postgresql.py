@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import SystemRandom
 from secrets import token_bytes
+from typing import ClassVar
 from urllib.parse import parse_qsl, quote, urlencode
 from zlib import crc32
 
@@ -162,7 +163,7 @@ def _in_use(schema: str) -> int:
 
 
 class PostgresEngine:
-    statements = STATEMENTS
+    statements: ClassVar[Statements] = STATEMENTS
     shared = True
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
@@ -467,8 +468,8 @@ class NoticeWatch:
         self._stopping = threading.Event()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
-        self._thread = threading.Thread(target=self._run, name="penstock-notices", daemon=True)
-        self._thread.start()
+        self._watcher = threading.Thread(target=self._run, name="penstock-notices", daemon=True)
+        self._watcher.start()
 
     def tell(self, queues: set[str]) -> None:
         with self._lock:
@@ -489,8 +490,8 @@ class NoticeWatch:
         with self._lock:
             self._stopping.set()
             self._wake()
-        self._thread.join(_END_S)
-        if not self._thread.is_alive():
+        self._watcher.join(_END_S)
+        if not self._watcher.is_alive():
             os.close(self._wake_read)
             os.close(self._wake_write)
 

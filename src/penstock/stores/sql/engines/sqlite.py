@@ -22,6 +22,8 @@ from itertools import islice
 from pathlib import Path
 from random import SystemRandom
 from secrets import token_bytes
+from types import TracebackType
+from typing import ClassVar
 
 import apsw
 
@@ -60,6 +62,9 @@ _UNITS_BEFORE_LENGTHENING = 64
 # Kept free for claims and acks: sends stop before the device is full.
 _RESERVE_BYTES = 32 * 1024 * 1024
 _RESERVE_SHARE = 8
+# With so much room beyond it, nobody fills the device between two looks.
+_PLENTY_BYTES = 1024 * 1024 * 1024
+_ROOM_LOOK_S = 0.1
 _BUSY_NAP_S = 0.0005
 # How often a store at work looks whether its files are still there.
 _LOOK_S = 1.0
@@ -108,7 +113,7 @@ class SqliteSql:
 class SqliteEngine:
     """There is one writer at a time, so sequence numbers are counted in a row."""
 
-    statements = STATEMENTS
+    statements: ClassVar[Statements] = STATEMENTS
     shared = False
     finish_claimed = None
 
@@ -229,6 +234,28 @@ def open_sqlite(url: str, path: str, patience_ms: int, limits: Limits) -> Sqlite
     return SqliteStore(url, Path(path[1:]), patience_ms, limits)
 
 
+class _OpenUnit:
+    """One unit, from `with` to its end. A class, because each request of a quiet server pays for a unit of its own, and
+    a generator costs several times as much."""
+
+    __slots__ = ("_store", "_write")
+
+    def __init__(self, store: SqliteStore, write: bool) -> None:
+        self._store = store
+        self._write = write
+
+    def __enter__(self) -> SqlUnit:
+        return self._store.begin_unit(self._write)
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._store.commit_unit(self._write)
+        else:
+            self._store.lose_unit(error)
+
+
 class SqliteStore:
     inline = True
     lanes = 1
@@ -263,6 +290,7 @@ class SqliteStore:
         self._failure: Exception | None = None
         self._trouble = Complaint(log)
         self._reserve = 0
+        self._roomy_until = 0.0
         self._file.prepare()
         self._open()
         self._patience_s = patience_ms / 1000
@@ -349,26 +377,50 @@ class SqliteStore:
         if application != APPLICATION_ID and (application or version or tables):
             raise self._file.not_ours()
 
-    @contextmanager
-    def unit(self, write: bool = True) -> Iterator[SqlUnit]:
+    def unit(self, write: bool = True) -> _OpenUnit:
+        return _OpenUnit(self, write)
+
+    def begin_unit(self, write: bool) -> SqlUnit:
+        """For `_OpenUnit`, which ends it by one of the two below."""
         if os.getpid() != self._process:
             raise forks.inherited(self.path)
         if self._failure is not None:
             self._reopen(self._failure)
         elif self._monotonic() >= self._look_at:
             self._look()
-        with self._transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
+        try:
+            self._begin("BEGIN IMMEDIATE" if write else "BEGIN")
             version = self._data_version()
-            if version != self._cache.version:
-                self._cache.keep_only(version)
-                self._engine.forget()
-            self._session.begin()
-            yield self._unit
+        except Exception as error:
+            self.lose_unit(error)
+            raise
+        if version != self._cache.version:
+            self._cache.keep_only(version)
+            self._engine.forget()
+        self._session.begin()
+        return self._unit
+
+    def commit_unit(self, write: bool) -> None:
+        try:
             self._session.flush()
             if write:
                 self._write_units += 1
                 if self._write_units == _UNITS_BEFORE_LENGTHENING:
                     self._lengthen_log()
+            self._engine.run("COMMIT")
+        except BaseException as error:
+            self.lose_unit(error)
+            raise
+
+    def lose_unit(self, error: BaseException) -> None:
+        self._cache.clear()
+        self._engine.forget()
+        self._roll_back()
+        if isinstance(error, StoreUnavailable | StoreCorrupt):
+            # Perhaps a sync has failed. What the kernel then holds in its cache need not be on the disk, and a
+            # second sync of the same descriptor would say nothing about it. Nor is a store damaged for good because
+            # a connection that has seen a failure says so.
+            self._failure = error
 
     @contextmanager
     def raw(self, write: bool = True) -> Iterator[RawSql[SqliteEngine]]:
@@ -377,21 +429,13 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
+        """What is done to the file apart from units."""
         try:
             self._begin(begin)
-            try:
-                yield
-                self._engine.run("COMMIT")
-            except BaseException:
-                self._cache.clear()
-                self._engine.forget()
-                self._roll_back()
-                raise
-        except (StoreUnavailable, StoreCorrupt) as error:
-            # Perhaps a sync has failed. What the kernel then holds in its cache need not be on the disk, and a
-            # second sync of the same descriptor would say nothing about it. Nor is a store damaged for good because
-            # a connection that has seen a failure says so.
-            self._failure = error
+            yield
+            self._engine.run("COMMIT")
+        except BaseException as error:
+            self.lose_unit(error)
             raise
 
     def _lengthen_log(self) -> None:
@@ -476,9 +520,16 @@ class SqliteStore:
                 self._data_version()
 
     def has_room(self) -> bool:
+        """A device with plenty of room is looked at now and then, any other before every unit."""
+        now = self._monotonic()
+        if now < self._roomy_until:
+            return True
         try:
             stat = os.statvfs(self.path.parent)
-            if stat.f_bavail * stat.f_frsize >= self._reserve:
+            room = stat.f_bavail * stat.f_frsize - self._reserve
+            if room >= 0:
+                if room >= _PLENTY_BYTES:
+                    self._roomy_until = now + _ROOM_LOOK_S
                 return True
             # A file never shrinks; what was acked is room inside it.
             [(free_pages,)] = self._connection.execute("PRAGMA freelist_count").fetchall()
@@ -495,15 +546,15 @@ class SqliteStore:
             changed = AllBut(
                 {name for (name,) in self._connection.execute(self._sql.empty_queues, (self.limits.waiters,))}
             )
-        except apsw.Error:
+        except (apsw.Error, PenstockError):
             return ()
         self._seen_version = version
         return changed
 
     def _data_version(self) -> int:
         """Changes when another connection has committed, and never by our own commits."""
-        [(version,)] = self._connection.execute("PRAGMA data_version").fetchall()
-        return int(version)  # type: ignore[arg-type]
+        [(version,)] = self._engine.rows("PRAGMA data_version")
+        return int(version)
 
     def close(self) -> None:
         if os.getpid() == self._process:
