@@ -2,9 +2,12 @@
 PYTHON ?= python3
 # Three workers for two cores (see `tests/conftest.py`); `make test PYTEST_ARGS="-k dedup"` runs a part.
 PYTEST_ARGS ?= -n auto
+# What is compiled (see `setup.py`) is also tested as it stands in the source.
+PLAIN_TESTS ?= tests/edge tests/broker tests/stores tests/faces tests/docs/test_architecture.py
+SOURCES := $(shell find src -type f ! -name '*.pyc')
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run test coverage setup spark demo wheel check bench format requirements clean
+.PHONY: run run-plain test test-plain coverage setup spark demo dist check bench format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -19,6 +22,10 @@ endef
 run: setup
 	.venv/bin/penstock serve
 
+# From the source as it stands, without a compiler: for those who change it.
+run-plain: .venv/.dependencies
+	PYTHONPATH=src .venv/bin/python -m penstock serve
+
 setup: .venv/.ready
 
 # The data pipeline beside the server: Spark is half a gigabyte, and the server never needs it.
@@ -28,15 +35,23 @@ spark: .venv/.spark
 demo: spark
 	.venv/bin/penstock pipeline demo
 
-# For machines without a checkout: one file in dist/.
-wheel: setup
-	.venv/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+# For machines without a checkout: a compiled wheel for those like this one, and a plain one for all others.
+dist: build/compiled/.ready build/plain/.ready
+	rm -rf dist
+	mkdir dist
+	cp build/compiled/wheel/*.whl build/plain/wheel/*.whl dist
 
-test: .venv-dev/.ready .venv/.ready
+# Everything with the compiled package.
+test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) .venv-dev/.ready .venv/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
-	.venv-dev/bin/pytest $(PYTEST_ARGS)
+	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/pytest $(PYTEST_ARGS)
 
-# The same tests with the share of lines and branches that they run, which takes longer.
+test-plain: .venv-dev/.ready .venv/.ready
+	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
+	.venv-dev/bin/pytest $(PYTEST_ARGS) $(PLAIN_TESTS)
+
+# All tests with the share of lines and branches that they run, which takes longer. Nothing compiled: its lines cannot be
+# seen.
 coverage: .venv-dev/.ready .venv/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
 	.venv-dev/bin/pytest $(PYTEST_ARGS) --cov --cov-report=term
@@ -57,10 +72,23 @@ format: .venv-dev/.ready
 
 # The server's own environment, and one with the tools beside it: a test tool can never stand in
 # for a dependency that the server lacks.
-.venv/.ready: requirements/server.txt pyproject.toml
+.venv/.dependencies: requirements/server.txt
 	$(call make_environment,.venv)
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
-	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+.venv/.ready: .venv/.dependencies build/compiled/.ready
+	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall build/compiled/wheel/*.whl
+	touch $@
+
+# mypy reads the types of what the server needs from the server's environment.
+build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .venv-build/.ready .venv/.dependencies
+	@devtools/build_package.sh $*
+	@touch $@
+
+.venv-build/.ready: requirements/build.txt
+	$(call make_environment,.venv-build)
+	.venv-build/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
 .venv/.spark: requirements/spark.txt .venv/.ready
@@ -82,9 +110,10 @@ format: .venv-dev/.ready
 # Needs `uv`; only to change a dependency.
 requirements:
 	$(COMPILE) --upgrade requirements/server.in -o requirements/server.txt
+	$(COMPILE) --upgrade requirements/build.in -o requirements/build.txt
 	$(COMPILE) --upgrade requirements/spark.in -o requirements/spark.txt
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) --upgrade requirements/peers.in -o requirements/peers.txt
 
 clean:
-	rm -rf .venv .venv-dev .venv-peers .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf build .venv .venv-build .venv-dev .venv-peers .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

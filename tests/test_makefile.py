@@ -32,8 +32,11 @@ def checkout(tmp_path: Path) -> Path:
         not_installed("make")
     folder = tmp_path / "checkout"
     (folder / "requirements").mkdir(parents=True)
-    requirements = (f"requirements/{name}.txt" for name in ("server", "dev", "spark"))
-    for file in ("Makefile", "pyproject.toml", *requirements):
+    (folder / "devtools").mkdir()
+    (folder / "src" / "penstock").mkdir(parents=True)
+    (folder / "src" / "penstock" / "pending.py").touch()
+    requirements = (f"requirements/{name}.txt" for name in ("server", "build", "dev", "spark"))
+    for file in ("Makefile", "pyproject.toml", "setup.py", "devtools/build_package.sh", *requirements):
         shutil.copy(ROOT / file, folder / file)
     return folder
 
@@ -58,7 +61,9 @@ def test_an_old_python_is_refused_before_anything_is_made(checkout, tmp_path, ta
     assert done.stderr.startswith(
         f"Penstock needs Python 3.11 or later, and {old} is 3.9.18; name another: make {target} PYTHON="
     )
-    assert sorted(path.name for path in checkout.iterdir()) == ["Makefile", "pyproject.toml", "requirements"]
+    assert sorted(path.name for path in checkout.iterdir()) == sorted(
+        ["Makefile", "devtools", "pyproject.toml", "requirements", "setup.py", "src"]
+    )
 
 
 def test_no_python_is_refused_too(checkout):
@@ -78,3 +83,13 @@ def test_what_an_earlier_try_has_left_does_not_survive(checkout, tmp_path):
     version = subprocess.run([left / "python", "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True)
     assert version.stdout.decode().split() == [str(part) for part in sys.version_info[:2]]
     assert (checkout / ".venv" / ".ready").exists()
+
+
+def test_what_has_not_changed_is_not_compiled_again(checkout, tmp_path):
+    words = ("setup", f"PYTHON={program(tmp_path, WITHOUT_NETWORK)}")
+    assert "compiling" in make(checkout, *words).stdout
+    assert make(checkout, *words).stdout == "make: Nothing to be done for 'setup'.\n"
+    changed = checkout / "src" / "penstock" / "pending.py"
+    after = (checkout / ".venv" / ".ready").stat().st_mtime + 1
+    os.utime(changed, (after, after))
+    assert "compiling" in make(checkout, *words).stdout

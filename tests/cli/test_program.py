@@ -16,6 +16,7 @@ from penstock import __version__
 from penstock.cli import main
 from penstock.cli.options import DEFAULT_URL
 from penstock.client import Client
+from penstock.compiled import is_compiled
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -43,7 +44,8 @@ def test_every_command_explains_itself():
 
 
 def test_version():
-    assert CliRunner().invoke(main, ["--version"]).stdout == f"penstock {__version__}\n"
+    how = "compiled" if is_compiled() else "plain Python"
+    assert CliRunner().invoke(main, ["--version"]).stdout == f"penstock {__version__} ({how})\n"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 import penstock
+from penstock.compiled import is_compiled
 from penstock.server.app import App
 from penstock.server.config import Config
 from tests.docs.pages import DOCS, sections
@@ -62,6 +65,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, sta
     return received.partition("\r\n")[0]
 
 
+@pytest.mark.skipif(is_compiled(), reason="compiled functions cannot be traced; `make test-plain` runs this")
 async def test_a_send_visits_the_files_that_the_page_lists(tmp_path: Path) -> None:
     app = App(Config(store=f"sqlite:///{tmp_path}/penstock.db", port=0))
     await app.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -38,8 +39,9 @@ def test_no_line_says_to_install_the_strangers_package(file: Path) -> None:
 
 def test_the_wheel_is_named_as_the_pages_and_errors_say(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, ROOT]
-    subprocess.run(command, check=True, capture_output=True)
-    assert [path.name for path in tmp_path.iterdir()] == [WHEEL]
+    environ = dict(os.environ, PENSTOCK_BUILD=str(tmp_path / "build"))
+    subprocess.run(command, check=True, capture_output=True, env=environ)
+    assert [path.name for path in tmp_path.glob("*.whl")] == [WHEEL]
     with zipfile.ZipFile(tmp_path / WHEEL) as wheel:
         names = set(wheel.namelist())
         folder = WHEEL.partition("-py3")[0] + ".dist-info"
@@ -48,7 +50,7 @@ def test_the_wheel_is_named_as_the_pages_and_errors_say(tmp_path: Path) -> None:
     assert {"penstock/__init__.py", "penstock/cli/__init__.py"} <= names
     assert "penstock/spark/report/templates/page.html" in names
     assert "\nName: penstock-mq\n" in metadata
-    assert "\npenstock=penstock.cli:main\n" in scripts
+    assert "\npenstock = penstock.cli:main\n" in scripts
     assert f"dist/{WHEEL}" in (ROOT / "docs/operations.md").read_text()
 
 

@@ -15,7 +15,6 @@ import pytest
 
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
-from penstock.faces.guard import Guard
 from tests.chromium import Chromium, Page
 from tests.servers import ThreadServer
 
@@ -109,18 +108,20 @@ def server(tmp_path: Path) -> Iterator[ThreadServer]:
 class Seen:
     """What the guard was asked, and how it answered."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, server: ThreadServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        """From the next connection on."""
         self.requests: list[tuple[str, str, int | None]] = []
         self._any = threading.Event()
-        judge = Guard.__call__
+        router = server.app._listener._router
+        judge = router.guard
 
-        def judged(guard: Guard, request: Request, route: Route, client: Client) -> Response | None:
-            refused = judge(guard, request, route, client)
+        def judged(request: Request, route: Route, client: Client) -> Response | None:
+            refused = judge(request, route, client)
             self.requests.append((request.method, request.path, refused and refused.status))
             self._any.set()
             return refused
 
-        monkeypatch.setattr(Guard, "__call__", judged)
+        monkeypatch.setattr(router, "guard", judged)
 
     def wait(self) -> None:
         assert self._any.wait(60), "the request never reached the server"
@@ -154,7 +155,7 @@ def test_a_foreign_page_changes_nothing(
 ) -> None:
     before = state(server)
     page.go(f"http://{origin}:{elsewhere}/")
-    seen = Seen(monkeypatch)
+    seen = Seen(server, monkeypatch)
     page.run(f"{{ const at = 'http://{target}:{port_of(server)}'; {WAYS[way]} }}; 0")
     seen.wait()
     monkeypatch.undo()
@@ -167,7 +168,7 @@ def test_what_a_browser_asks_about_first_is_not_sent(
     server: ThreadServer, page: Page, elsewhere: int, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     page.go(f"http://{EVIL}:{elsewhere}/")
-    seen = Seen(monkeypatch)
+    seen = Seen(server, monkeypatch)
     sent = f"fetch('{server.url}/v1/queues/q', {ASKED_FIRST[way]}).then(() => 'sent', () => 'not sent')"
     assert page.run(sent) == "not sent"
     assert seen.requests == []

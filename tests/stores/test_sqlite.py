@@ -193,7 +193,7 @@ class TestDurability:
         fill(opened)
         with pytest.raises(StoreUnavailable), opened.unit():
             raise StoreUnavailable("as if a sync had failed")
-        monkeypatch.setattr(sqlite.SqliteStore, "_configure", lambda self: self._connection.pragma("query_only", True))
+        monkeypatch.setattr(apsw, "connection_hooks", [lambda connection: connection.pragma("query_only", True)])
         for write in (True, False, True, False):
             with pytest.raises(StoreUnavailable), opened.unit(write):
                 pass

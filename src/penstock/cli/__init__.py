@@ -23,6 +23,7 @@ from penstock.cli.send import send
 from penstock.cli.serve import config, serve
 from penstock.cli.shipment import shipment
 from penstock.cli.vsqs import vsqs
+from penstock.compiled import is_compiled
 
 __all__ = ["main"]
 
@@ -37,7 +38,7 @@ Exit codes:
 
 
 @click.group(cls=Program, name="penstock", epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.version_option(__version__, message=f"%(prog)s %(version)s ({'compiled' if is_compiled() else 'plain Python'})")
 def main() -> None:
     """A durable message queue: run a server, or talk to one."""
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
-
-from msgspec import Struct
 
 from penstock.edge.http import Request, Response
 from penstock.faces.answers import Error, json_response
@@ -49,7 +48,8 @@ def in_json(refusal: Refusal, why: str) -> Response:
     return json_response(403, Error(why))
 
 
-class Permission(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Permission:
     action: str
     scope: Scope = Scope.QUEUE
     refused: RefusalAnswer = in_json

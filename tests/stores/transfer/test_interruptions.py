@@ -12,7 +12,7 @@ import pytest
 
 from penstock.errors import MigrationUnfinished
 from penstock.stores import open_sql_store, open_store
-from penstock.stores.sql.engines.sqlite import SqliteStore
+from penstock.stores.transfer import copy
 from penstock.stores.transfer.copy import migrate, take_back
 from tests.stores.conftest import Verbs
 from tests.stores.transfer.contents import KINDS, contents
@@ -105,7 +105,7 @@ def copied_so_far(url: str) -> int:
 @pytest.mark.parametrize("to", KINDS)
 def test_a_run_that_was_overtaken_changes_nothing_any_more(to, source, new_url, monkeypatch):
     """One that had lost sight of the source, or the other would have been refused."""
-    monkeypatch.setattr(SqliteStore, "probe_other_users", lambda _self: False)
+    monkeypatch.setattr(copy._Copy, "_refuse_other_users", lambda _self: None)
     target = new_url(to)
     before = contents(source)
     with pytest.raises(MigrationUnfinished, match="taken over"):

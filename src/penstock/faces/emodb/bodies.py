@@ -6,10 +6,10 @@ import base64
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import accumulate
-from typing import Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from penstock import limits
 from penstock.errors import InvalidRequest, TooLarge
@@ -22,6 +22,14 @@ from penstock.model import Draft, Message
 from penstock.policy import KEY_BYTES
 
 T = TypeVar("T")
+
+
+class EmoDBMessage(Struct):
+    """A message as a poll answers it, for the document of the API."""
+
+    id: Annotated[str, Meta(description="for ack and renew")]
+    payload: Annotated[Any, Meta(description="the message, any JSON value")]
+
 
 CONTENT_TYPE = "application/json"
 # Far below what the parser can do: whatever was accepted must still parse inside the answer to a poll.

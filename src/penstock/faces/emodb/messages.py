@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from penstock import limits
 from penstock.broker import Broker
@@ -40,18 +40,15 @@ _LIMIT = NumberParam("limit", 1, 1_000, "At most this many messages.", default=1
 _EMPTY = Response(200, b"[]", (JSON,))
 
 
-class EmoDBMessage(Struct):
-    id: Annotated[str, Meta(description="for ack and renew")]
-    payload: Annotated[Any, Meta(description="the message, any JSON value")]
-
-
 _AnyJson = Annotated[Any, Meta(description="any JSON value, at most 1 MiB and 500 levels deep")]
 _Ids = Annotated[
     list[Annotated[str, Meta(description="the id of a message")]],
     Meta(extra_json_schema={"maxItems": limits.ACK_LIMIT}),
 ]
 _IDS = body(_Ids, [EXAMPLE_ID], "The ids of messages.")
-_MESSAGES = answer("The messages, perhaps none.", list[EmoDBMessage], [{"id": EXAMPLE_ID, "payload": {"order": 1}}])
+_MESSAGES = answer(
+    "The messages, perhaps none.", list[bodies.EmoDBMessage], [{"id": EXAMPLE_ID, "payload": {"order": 1}}]
+)
 _NOT_JSON = answer("The content type is not `application/json`.", text(), media=TEXT)
 
 

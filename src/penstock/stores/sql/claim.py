@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from msgspec import Struct
-
 from penstock import policy
 from penstock.ids import make_id
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
@@ -55,14 +53,16 @@ class ClaimSql:
     hold_unread: ByRuns = by_runs(f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{which}}")
 
 
-class Share(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Share:
     """The messages whose number leaves the remainder `rank` when it is divided by `among`."""
 
     rank: int
     among: int
 
 
-class Terms(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Terms:
     """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
     their deadline fail; whose share comes first; and whether they are read, or only measured."""
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from penstock import ids, policy
 from penstock.errors import QueueNotFound
@@ -106,7 +105,8 @@ class Cache:
         self.names.clear()
 
 
-class Start(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Start:
     """Nothing is ready up to the sequence number `after`, and nothing has come due up to the instant `due`."""
 
     after: int = 0

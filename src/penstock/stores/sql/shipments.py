@@ -13,10 +13,7 @@ One file because the beginning of a shipment and its end are two halves of one r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from msgspec import Struct
-from msgspec.structs import replace
+from dataclasses import dataclass, replace
 
 from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
@@ -83,7 +80,8 @@ class ShipmentSql:
     later: str = "SELECT 1 FROM shipment WHERE queue = ? AND consumer = ? AND number > ? LIMIT 1"
 
 
-class ShipmentRecord(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ShipmentRecord:
     id: int
     queue: int
     consumer: str
