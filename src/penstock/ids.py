@@ -23,6 +23,7 @@ from uuid import UUID
 _CANONICAL = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 SEQ_MAX = 2**48 - 1
+HASH_BYTES = 32
 
 
 def new_origin(random: Random) -> str:
@@ -31,18 +32,19 @@ def new_origin(random: Random) -> str:
 
 
 def make_id(origin: str, sent_at: int, seq: int) -> str:
-    return _before_seq(origin, sent_at) + "%012x" % seq  # noqa: UP031 - half the time of an f-string
+    return before_seq(origin, sent_at) + "%012x" % seq  # noqa: UP031 - half the time of an f-string
 
 
 def make_ids(origin: str, sent_at: int, seqs: Iterable[int]) -> list[str]:
     """Of messages that were sent together."""
-    before = _before_seq(origin, sent_at)
+    before = before_seq(origin, sent_at)
     return [before + "%012x" % seq for seq in seqs]  # noqa: UP031
 
 
 @lru_cache(4096)
-def _before_seq(origin: str, sent_at: int) -> str:
-    """Cached, because messages that are sent together are claimed and acked together."""
+def before_seq(origin: str, sent_at: int) -> str:
+    """What an id begins with, up to its sequence number. Cached, because messages that are sent together are claimed
+    and acked together."""
     return f"{sent_at >> 16:08x}-{sent_at & 0xFFFF:04x}-{origin}-"
 
 

@@ -34,6 +34,22 @@ def test_twice_in_one_call_finishes_once(verbs):
     assert len(verbs.rows()) == 2
 
 
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_many_in_any_order_leave_their_neighbours_alone(verbs, step):
+    verbs.create()
+    verbs.create("other")
+    verbs.send(*(b"%d" % n for n in range(30)))
+    verbs.send(b"next door", to="other")
+    verbs.send(*(b"%d" % n for n in range(30, 60)))
+    claimed = verbs.claim(limit=60)
+    done = claimed[10:50:step]
+    assert verbs.ack(*reversed(done)) == [True] * len(done)
+    left = [message for message in claimed if message not in done]
+    assert [message.id for message in verbs.peek()] == [message.id for message in left]
+    assert verbs.seen("other") == [b"next door"]
+    assert verbs.ack(*claimed) == [message in left for message in claimed]
+
+
 def test_a_message_of_any_state_by_its_bare_id(verbs):
     verbs.create(delay_ms=10)
     [delayed] = verbs.send(b"delayed")

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from penstock import ids, limits
 from penstock.errors import QueueNotFound
-from penstock.model import Draft, Message, Sent
+from penstock.model import Dedup, Draft, Message, Sent
 
 BODIES = [
     b"",
@@ -41,6 +42,47 @@ def test_one_result_for_each_draft_in_the_order_given(verbs):
     assert [message.body for message in messages] == [b"%d" % n for n in range(1_000)]
     assert all(one.stored for one in sent)
     assert len({one.id for one in sent}) == 1_000
+
+
+ODD_ONES = {
+    "none": {},
+    "a content type": {"content_type": "text/plain"},
+    "attributes": {"attributes": {"kind": "odd"}},
+    "a delay": {"delay_ms": 1},
+    "a deadline": {"deadline_at": 10**12},
+    "a key": {"dedup_key": b"odd"},
+}
+
+
+@pytest.mark.parametrize("dedup", Dedup)
+@pytest.mark.parametrize("odd_one", ODD_ONES.values(), ids=ODD_ONES)
+def test_many_that_are_alike_but_for_one(verbs, dedup, odd_one):
+    verbs.create(dedup=dedup)
+    drafts = [Draft(b"%d" % n, "text/html", dedup_key=b"%016d" % n) for n in range(100)]
+    drafts[50] = msgspec.structs.replace(drafts[50], **odd_one)
+    sent = verbs.send(*drafts)
+    seen = {message.id: message for message in verbs.peek()}
+    for draft, one in zip(drafts, sent, strict=True):
+        message = seen[one.id]
+        assert (message.body, message.content_type, message.attributes, message.deadline_at, message.ready_at) == (
+            draft.body,
+            draft.content_type,
+            draft.attributes,
+            draft.deadline_at,
+            verbs.now + draft.delay_ms if draft.delay_ms else 0,
+        )
+    verbs.now += 1
+    claimed = verbs.claim(limit=1_000)
+    assert sorted(message.body for message in claimed) == sorted(draft.body for draft in drafts)
+    verbs.ack(*claimed)
+    assert [row.body_hash for row in verbs.rows()] == [ids.body_hash(b"%d" % n) for n in range(100)]
+
+
+@pytest.mark.parametrize("dedup", [Dedup.SEND, Dedup.CLAIM])
+def test_twins_among_many_are_found_by_their_keys(verbs, dedup):
+    verbs.create(dedup=dedup)
+    verbs.send(*(Draft(b"%d" % n, dedup_key=b"%016d" % (n // 2)) for n in range(100)))
+    assert [message.body for message in verbs.claim(limit=1_000)] == [b"%d" % n for n in range(0, 100, 2)]
 
 
 def test_without_drafts_no_message_is_sent(verbs):

@@ -29,14 +29,24 @@ UPDATE message SET ready_at = 0 WHERE seq IN %s;
 -- SessionSql.put_off
 UPDATE message SET ready_at = %s, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN %s;
 
--- SessionSql.record
+-- SessionSql.record.between
+INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
+                    receives, outcome, size, body_hash, content_type, body)
+SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, %s,
+       m.receives, %s, length(m.body), m.body_hash, m.content_type,
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq BETWEEN %s AND %s ORDER BY m.seq;
+
+-- SessionSql.record.among
 INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, %s,
        m.receives, %s, length(m.body), m.body_hash, m.content_type,
        CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN %s ORDER BY m.seq;
 
--- SessionSql.delete
+-- SessionSql.delete.between
+DELETE FROM message WHERE seq BETWEEN %s AND %s;
+
+-- SessionSql.delete.among
 DELETE FROM message WHERE seq IN %s;
 
 -- QueueSql.last_number
@@ -162,7 +172,11 @@ FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, a
 ORDER BY seq FOR UPDATE SKIP LOCKED) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
--- ClaimSql.hold
+-- ClaimSql.hold.between
+UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
+first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE seq BETWEEN %s AND %s;
+
+-- ClaimSql.hold.among
 UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
 first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE seq IN %s;
 
@@ -171,18 +185,16 @@ UPDATE message SET ready_at = CASE WHEN deadline_at > %s THEN deadline_at ELSE %
                    first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s
 WHERE seq IN %s;
 
--- ClaimSql.hold_unread.between
-UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
-first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE seq BETWEEN %s AND %s;
+-- ReceiptSql.match.between
+SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
 
--- ClaimSql.hold_unread.among
-UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
-first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE seq IN %s;
-
--- ReceiptSql.match
+-- ReceiptSql.match.among
 SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq;
 
--- ReceiptSql.match_locked
+-- ReceiptSql.match_locked.between
+SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
+
+-- ReceiptSql.match_locked.among
 SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.renew

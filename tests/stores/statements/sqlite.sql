@@ -18,26 +18,36 @@ SELECT seq, ready_at, receives, receives > 0 AND claim >= 0 FROM message WHERE q
 ORDER BY ready_at LIMIT ? ;
 
 -- SessionSql.back_off
-UPDATE message SET ready_at = ready_at + ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM json_each(?));
+UPDATE message SET ready_at = ready_at + ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM carray(?));
 
 -- SessionSql.lock_ready
-SELECT seq FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at = 0 ORDER BY seq ;
+SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 0 ORDER BY seq ;
 
 -- SessionSql.make_ready
-UPDATE message SET ready_at = 0 WHERE seq IN (SELECT value FROM json_each(?));
+UPDATE message SET ready_at = 0 WHERE seq IN (SELECT value FROM carray(?));
 
 -- SessionSql.put_off
-UPDATE message SET ready_at = ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM json_each(?));
+UPDATE message SET ready_at = ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM carray(?));
 
--- SessionSql.record
+-- SessionSql.record.between
 INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
        m.receives, ?, length(m.body), m.body_hash, m.content_type,
-       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq;
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq BETWEEN ? AND ? ORDER BY m.seq;
 
--- SessionSql.delete
-DELETE FROM message WHERE seq IN (SELECT value FROM json_each(?));
+-- SessionSql.record.among
+INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
+                    receives, outcome, size, body_hash, content_type, body)
+SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
+       m.receives, ?, length(m.body), m.body_hash, m.content_type,
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN (SELECT value FROM carray(?)) ORDER BY m.seq;
+
+-- SessionSql.delete.between
+DELETE FROM message WHERE seq BETWEEN ? AND ?;
+
+-- SessionSql.delete.among
+DELETE FROM message WHERE seq IN (SELECT value FROM carray(?));
 
 -- QueueSql.last_number
 SELECT coalesce(max(number), 0) FROM queue;
@@ -90,10 +100,10 @@ DELETE FROM sending WHERE queue = ? AND send_key = ?;
 SELECT id FROM sending WHERE sent_at < ? ORDER BY sent_at LIMIT ?;
 
 -- SendSql.forget_old
-DELETE FROM sending WHERE id IN (SELECT value FROM json_each(?));
+DELETE FROM sending WHERE id IN (SELECT value FROM carray(?));
 
 -- SendSql.known
-SELECT seq FROM message WHERE seq IN (SELECT value FROM json_each(?)) UNION SELECT seq FROM ledger WHERE seq IN (SELECT value FROM json_each(?));
+SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) UNION SELECT seq FROM ledger WHERE seq IN (SELECT value FROM carray(?));
 
 -- TwinSql.with_key
 SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? ORDER BY seq;
@@ -102,7 +112,7 @@ SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? ORDER BY seq;
 UPDATE message SET dedup_key = NULL WHERE seq = ?;
 
 -- TwinSql.keys
-SELECT seq, dedup_key, body_hash FROM message WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq;
+SELECT seq, dedup_key, body_hash FROM message WHERE seq IN (SELECT value FROM carray(?)) ORDER BY seq;
 
 -- TwinSql.set_key
 UPDATE message SET dedup_key = ? WHERE seq = ?;
@@ -110,12 +120,12 @@ UPDATE message SET dedup_key = ? WHERE seq = ?;
 -- TwinSql.seen
 SELECT m.seq, m.dedup_key, m.receives, c.through FROM message AS m
 LEFT JOIN collapse AS c ON c.queue = m.queue AND c.dedup_key = m.dedup_key
-WHERE m.seq IN (SELECT value FROM json_each(?)) ORDER BY m.seq;
+WHERE m.seq IN (SELECT value FROM carray(?)) ORDER BY m.seq;
 
 -- TwinSql.behind
 SELECT t.seq FROM message AS m
 JOIN message AS t ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
-WHERE m.seq IN (SELECT value FROM json_each(?)) AND t.receives = 0 AND +t.ready_at = 0 LIMIT ?;
+WHERE m.seq IN (SELECT value FROM carray(?)) AND t.receives = 0 AND +t.ready_at = 0 LIMIT ?;
 
 -- TwinSql.note
 INSERT INTO collapse (queue, dedup_key, through) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
@@ -137,7 +147,7 @@ DELETE FROM collapse WHERE queue = ? AND dedup_key = ?;
 SELECT DISTINCT queue FROM collapse ORDER BY queue LIMIT ?;
 
 -- TwinSql.spare
-UPDATE message SET dedup_key = NULL WHERE seq IN (SELECT value FROM json_each(?)) AND EXISTS (
+UPDATE message SET dedup_key = NULL WHERE seq IN (SELECT value FROM carray(?)) AND EXISTS (
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
@@ -153,48 +163,50 @@ ORDER BY seq LIMIT ? ;
 SELECT seq FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? ORDER BY seq LIMIT ?;
 
 -- ClaimSql.chosen
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND queue + 0 = ? AND ready_at = 0
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 0
 ORDER BY seq ;
 
--- ClaimSql.hold
+-- ClaimSql.hold.between
 UPDATE message SET ready_at = ?, receives = receives + 1, claim = abs(claim) + 1,
-first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq IN (SELECT value FROM json_each(?));
+first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq BETWEEN ? AND ?;
+
+-- ClaimSql.hold.among
+UPDATE message SET ready_at = ?, receives = receives + 1, claim = abs(claim) + 1,
+first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq IN (SELECT value FROM carray(?));
 
 -- ClaimSql.hold_to_deadline
 UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END, receives = receives + 1, claim = abs(claim) + 1,
                    first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?
-WHERE seq IN (SELECT value FROM json_each(?));
+WHERE seq IN (SELECT value FROM carray(?));
 
--- ClaimSql.hold_unread.between
-UPDATE message SET ready_at = ?, receives = receives + 1, claim = abs(claim) + 1,
-first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq BETWEEN ? AND ?;
+-- ReceiptSql.match.between
+SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq;
 
--- ClaimSql.hold_unread.among
-UPDATE message SET ready_at = ?, receives = receives + 1, claim = abs(claim) + 1,
-first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq IN (SELECT value FROM json_each(?));
+-- ReceiptSql.match.among
+SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq;
 
--- ReceiptSql.match
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at <> ? ORDER BY seq;
+-- ReceiptSql.match_locked.between
+SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq ;
 
--- ReceiptSql.match_locked
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at <> ? ORDER BY seq ;
+-- ReceiptSql.match_locked.among
+SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq ;
 
 -- ReceiptSql.renew
 UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
-WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at < ?;
+WHERE seq IN (SELECT value FROM carray(?)) AND ready_at < ?;
 
 -- ReceiptSql.renew_or_shorten
 UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
-WHERE seq IN (SELECT value FROM json_each(?));
+WHERE seq IN (SELECT value FROM carray(?));
 
 -- ReceiptSql.receives
-SELECT seq, receives FROM message WHERE seq IN (SELECT value FROM json_each(?));
+SELECT seq, receives FROM message WHERE seq IN (SELECT value FROM carray(?));
 
 -- ReceiptSql.release
-UPDATE message SET ready_at = ?, claim = abs(claim) WHERE seq IN (SELECT value FROM json_each(?)) AND receives > 0 AND (claim >= 0 OR ready_at <= ?);
+UPDATE message SET ready_at = ?, claim = abs(claim) WHERE seq IN (SELECT value FROM carray(?)) AND receives > 0 AND (claim >= 0 OR ready_at <= ?);
 
 -- ReceiptSql.release_with_delay
-UPDATE message SET ready_at = ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM json_each(?)) AND receives > 0 AND (claim >= 0 OR ready_at <= ?);
+UPDATE message SET ready_at = ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM carray(?)) AND receives > 0 AND (claim >= 0 OR ready_at <= ?);
 
 -- MessageSql.peek_here
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
@@ -219,7 +231,7 @@ SELECT seq, ready_at, sent_at FROM message WHERE queue = ? AND ready_at > ?
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MessageSql.lock_in_queue
-SELECT seq FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND queue + 0 = ? ORDER BY seq ;
+SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? ORDER BY seq ;
 
 -- CountSql.look[0]
 SELECT ?, waiting, claimed, oldest,
@@ -255,10 +267,10 @@ SELECT ready_at, receives FROM message
 WHERE queue = ? AND ready_at > ? AND ready_at <= ? AND receives > 0 AND claim >= 0 ORDER BY ready_at DESC LIMIT ?;
 
 -- CountSql.sent_at
-SELECT seq, sent_at FROM message WHERE seq IN (SELECT value FROM json_each(?));
+SELECT seq, sent_at FROM message WHERE seq IN (SELECT value FROM carray(?));
 
 -- CountSql.tallies
-SELECT queue, sum(arrived), sum(departed) FROM tally WHERE queue IN (SELECT value FROM json_each(?)) GROUP BY queue;
+SELECT queue, sum(arrived), sum(departed) FROM tally WHERE queue IN (SELECT value FROM carray(?)) GROUP BY queue;
 
 -- CountSql.next_due
 SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at > ? AND ready_at < ?;
@@ -273,11 +285,11 @@ ORDER BY ready_at, seq LIMIT ? ;
 
 -- MoveSql.arrive
 UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
-                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE seq IN (SELECT value FROM json_each(?));
+                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE seq IN (SELECT value FROM carray(?));
 
 -- MoveSql.arrive_as_dead_letter
 UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
-                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = ? WHERE seq IN (SELECT value FROM json_each(?));
+                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = ? WHERE seq IN (SELECT value FROM carray(?));
 
 -- MoveSql.add
 INSERT INTO move (id, source, target, through, started_at, claimed, terms,
@@ -323,11 +335,11 @@ SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, s
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MoveSql.bodies
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND queue + 0 = ? ORDER BY ready_at, seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? ORDER BY ready_at, seq;
 
 -- MoveSql.still_there
 SELECT seq FROM message
-WHERE seq IN (SELECT value FROM json_each(?)) AND queue + 0 = ? AND ready_at < ? AND (ready_at <= ? OR (receives = 0 OR claim < 0))
+WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at < ? AND (ready_at <= ? OR (receives = 0 OR claim < 0))
 ORDER BY seq ;
 
 -- ShipmentSql.find
@@ -365,7 +377,7 @@ SELECT runs FROM shipment WHERE id = ?;
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
 
 -- ShipmentSql.read.among
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
 
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = ?;
@@ -393,13 +405,13 @@ UPDATE shipment SET kept = ?, due_at = ? WHERE id = ?;
 SELECT seq FROM message WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 = ? ORDER BY seq ;
 
 -- ShipmentSql.lock_messages.among
-SELECT seq FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at = 253402300799999 AND queue + 0 = ? ORDER BY seq ;
+SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 = ? ORDER BY seq ;
 
 -- ShipmentSql.make_ready.between
 UPDATE message SET ready_at = 0 WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 = ?;
 
 -- ShipmentSql.make_ready.among
-UPDATE message SET ready_at = 0 WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at = 253402300799999 AND queue + 0 = ?;
+UPDATE message SET ready_at = 0 WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 = ?;
 
 -- ShipmentSql.record.between
 INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
@@ -413,19 +425,19 @@ INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, fini
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
        m.receives, ?, length(m.body), m.body_hash, m.content_type,
-       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN (SELECT value FROM json_each(?)) AND ready_at = 253402300799999 AND queue + 0 = ? ORDER BY m.seq;
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 = ? ORDER BY m.seq;
 
 -- ShipmentSql.keep.between
 UPDATE message SET queue = ? WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 = ?;
 
 -- ShipmentSql.keep.among
-UPDATE message SET queue = ? WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at = 253402300799999 AND queue + 0 = ?;
+UPDATE message SET queue = ? WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 = ?;
 
 -- ShipmentSql.finish.between
 DELETE FROM message WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 = ?;
 
 -- ShipmentSql.finish.among
-DELETE FROM message WHERE seq IN (SELECT value FROM json_each(?)) AND ready_at = 253402300799999 AND queue + 0 = ?;
+DELETE FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 = ?;
 
 -- ShipmentSql.due
 SELECT id FROM shipment WHERE due_at < ? ORDER BY due_at LIMIT ?;
@@ -470,7 +482,7 @@ SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM ledger WHERE seq
 SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
        l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body
 FROM ledger AS l JOIN queue AS q ON q.number = l.queue
-WHERE l.number IN (SELECT value FROM json_each(?)) ORDER BY l.number;
+WHERE l.number IN (SELECT value FROM carray(?)) ORDER BY l.number;
 
 -- LedgerSql.queues_of_name
 SELECT number FROM queue WHERE name = ?;
@@ -485,7 +497,7 @@ SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1;
 SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?;
 
 -- LedgerSql.delete
-DELETE FROM ledger WHERE number IN (SELECT value FROM json_each(?));
+DELETE FROM ledger WHERE number IN (SELECT value FROM carray(?));
 
 -- ExportSql.find
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = ? AND number = ?;
@@ -519,7 +531,7 @@ SELECT id FROM export AS e WHERE settled_at < ?
 AND EXISTS (SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number) LIMIT ?;
 
 -- ExportSql.forget
-DELETE FROM export WHERE id IN (SELECT value FROM json_each(?));
+DELETE FROM export WHERE id IN (SELECT value FROM carray(?));
 
 -- ConsumerSql.next_number
 SELECT coalesce(max(number), 0) + 1 FROM consumer WHERE queue = ?;
@@ -547,7 +559,7 @@ SELECT id FROM consumer WHERE NOT (beat_at > ? - dead_after_ms AND beat_at < ? +
 SELECT queue, delivery, holding FROM consumer WHERE id = ? AND NOT (beat_at > ? - dead_after_ms AND beat_at < ? + dead_after_ms) ;
 
 -- ConsumerSql.held
-SELECT seq, claim, queue FROM message WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq ;
+SELECT seq, claim, queue FROM message WHERE seq IN (SELECT value FROM carray(?)) ORDER BY seq ;
 
 -- ConsumerSql.first_due
 SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at < ?;
@@ -618,6 +630,12 @@ ORDER BY seq LIMIT ? ;
 -- SqliteSql.insert_message
 INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0);
+
+-- SqliteSql.insert_alike
+INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
+SELECT ? + rowid, ?, ?, ?, ?, ?, ?, substr(?, rowid * 16 - 15, 16),
+       substr(?, rowid * 32 - 31, 32), value, 0, 0
+FROM carray(?);
 
 -- SqliteSql.add_to_tally
 INSERT INTO tally (queue, arrived, departed) VALUES (?, ?, ?)

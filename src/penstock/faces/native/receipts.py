@@ -160,7 +160,7 @@ def _receipts(request: Request, given: Sequence[str]) -> list[Receipt]:
     for receipt in given:
         message_id, dot, claim = receipt.partition(".")
         # Cut off after its dot, a receipt must not stand for the message whichever claim holds it.
-        if dot and not is_number(claim):
+        if dot and claim != "1" and not is_number(claim):
             raise InvalidRequest(f"{receipt[:80]!r} is not a receipt")
         receipts.append(Receipt(message_id, int(claim) if claim else None, queue))
     return receipts

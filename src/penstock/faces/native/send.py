@@ -193,20 +193,22 @@ def _read_lines(body: bytes) -> list[SendMessage]:
 
 
 def _draft(message: SendMessage) -> Draft:
-    if (message.body is None) == (message.body_base64 is None):
+    text, in_base64 = message.body, message.body_base64
+    if (text is None) == (in_base64 is None):
         raise InvalidRequest("a message has either a body or a body_base64")
-    if message.body is not None:
-        body = message.body.encode("utf-8", "surrogatepass")
+    if text is not None:
+        body = text.encode("utf-8", "surrogatepass")
     else:
         try:
-            body = base64.b64decode(message.body_base64 or "", validate=True)
+            body = base64.b64decode(in_base64 or "", validate=True)
         except (binascii.Error, ValueError) as error:
             raise InvalidRequest("body_base64 is not base64") from error
     _check_size(len(body))
+    content_type, attributes = message.content_type, message.attributes
     return Draft(
         body,
-        _checked_type(message.content_type),
-        _checked_attributes(message.attributes),
+        None if content_type is None else _checked_type(content_type),
+        None if attributes is None else _checked_attributes(attributes),
         message.delay_ms,
     )
 

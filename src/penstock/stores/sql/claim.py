@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from penstock import policy
-from penstock.ids import make_id
+from penstock.ids import before_seq
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.moves import Moves
-from penstock.stores.sql.runs import each_run, runs_of
+from penstock.stores.sql.runs import at_once, each_run, runs_of
 from penstock.stores.sql.session import (
     FROM_THE_BEGINNING,
     Session,
@@ -28,6 +28,7 @@ from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
+_NONE = frozenset((None,))
 _HELD = """receives = receives + 1, claim = abs(claim) + 1,
                            first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?"""
 
@@ -46,11 +47,10 @@ class ClaimSql:
     chosen: str = Bounded("""
         SELECT {message} FROM message WHERE {among:seq} AND queue + 0 = ? AND ready_at = 0
         ORDER BY seq {lock_free}""")
-    hold: str = f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{among:seq}}"
+    hold: ByRuns = by_runs(f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{which}}")
     hold_to_deadline: str = f"""
         UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END, {_HELD}
         WHERE {{among:seq}}"""
-    hold_unread: ByRuns = by_runs(f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{which}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Claims:
         """The usual case, told by the oldest: nothing is expired, nothing has a deadline or was received too often."""
         oldest = min(map(sent_at_in, rows), default=now)
         most = max(map(receives_in, rows), default=0)
-        has_deadline = terms.heeds_deadlines and any(deadline is not None for deadline in map(deadline_in, rows))
+        has_deadline = terms.heeds_deadlines and not _NONE.issuperset(map(deadline_in, rows))
         return not has_deadline and policy.judge(queue.settings, now, oldest, most, None) is Verdict.DELIVER
 
     @staticmethod
@@ -202,32 +202,39 @@ class Claims:
             return
         engine, sql = self._session.engine, self._sql
         seqs = list(map(seq_in, rows))
-        if not terms.reads:
-            for statement, _, which in each_run(engine, sql.hold_unread, runs_of(seqs)):
-                engine.run(statement, (terms.until, now, now, *which))
-        elif terms.to_deadline:
+        if terms.to_deadline:
             engine.run(sql.hold_to_deadline, (now, terms.until, now, now, engine.listed(seqs)))
+        elif terms.reads:
+            statement, which = at_once(engine, sql.hold, seqs)
+            engine.run(statement, (terms.until, now, now, *which))
         else:
-            engine.run(sql.hold, (terms.until, now, now, engine.listed(seqs)))
+            for statement, _, which in each_run(engine, sql.hold, runs_of(seqs)):
+                engine.run(statement, (terms.until, now, now, *which))
 
     def _delivered(self, queue: Queue, rows: Sequence[Row], now: int, terms: Terms) -> list[Message]:
         """The messages as they are after their claim."""
-        until = terms.until
+        until, to_deadline = terms.until or now, terms.to_deadline
         origin, name = self._session.origin, queue.name
-        return [
-            Message(
-                make_id(origin, sent_at, seq),
-                seq,
-                name,
-                body,
-                content_type,
-                attributes and decode_attributes(attributes),
-                sent_at,
-                deadline_at if terms.to_deadline and deadline_at is not None and deadline_at > now else until or now,
-                receives + 1,
-                claim + 1,
-                deadline_at,
-                came_from,
+        messages: list[Message] = []
+        # Messages that were sent together stand together, and their ids begin alike.
+        begun_at, beginning = -1, ""
+        for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at, came_from in rows:
+            if sent_at != begun_at:
+                begun_at, beginning = sent_at, before_seq(origin, sent_at)
+            messages.append(
+                Message(
+                    beginning + "%012x" % seq,  # noqa: UP031 - see `ids`
+                    seq,
+                    name,
+                    body,
+                    content_type,
+                    attributes and decode_attributes(attributes),
+                    sent_at,
+                    deadline_at if to_deadline and deadline_at is not None and deadline_at > now else until,
+                    receives + 1,
+                    claim + 1,
+                    deadline_at,
+                    came_from,
+                )
             )
-            for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at, came_from in rows
-        ]
+        return messages

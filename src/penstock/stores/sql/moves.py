@@ -128,7 +128,7 @@ class Moves:
             if there.settings.dedup is not Dedup.OFF:
                 session.lock_queue(there.number)
             seqs = self._twins.leave_out(here, there, seqs, outcome, now)
-        session.record(seqs, outcome, now)
+        session.record(sorted(seqs), outcome, now)
         session.look_everywhere()
         arrive, name = self._sql.arrive, there.name
         if outcome is Outcome.DEAD_LETTERED and here.number != there.number:

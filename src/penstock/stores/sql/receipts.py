@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from penstock import ids, limits, policy
 from penstock.model import Outcome, Receipt
-from penstock.stores.sql.session import Session, seq_in
+from penstock.stores.sql.runs import at_once
+from penstock.stores.sql.session import Session
+from penstock.stores.sql.statements import ByRuns, by_runs
 
 # The sequence number, queue, queue's name and latest claim of a message that a receipt stands for. A plain tuple: an
 # ack of a thousand messages makes a thousand of them.
 Match = tuple[int, int, str, int]
 
-_MATCH = "SELECT seq, queue, sent_at, abs(claim) FROM message WHERE {among:seq} AND ready_at <> ? ORDER BY seq"
+_MATCH = "SELECT seq, queue, sent_at, abs(claim) FROM message WHERE {which} AND ready_at <> ? ORDER BY seq"
 _RENEW = """
         UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
         WHERE {among:seq}"""
@@ -22,8 +24,8 @@ _CAN_BE_RELEASED = "{among:seq} AND receives > 0 AND (claim >= 0 OR ready_at <= 
 
 @dataclass(frozen=True, slots=True)
 class ReceiptSql:
-    match: str = _MATCH
-    match_locked: str = f"{_MATCH} {{lock}}"
+    match: ByRuns = by_runs(_MATCH)
+    match_locked: ByRuns = by_runs(f"{_MATCH} {{lock}}")
     renew: str = f"{_RENEW} AND ready_at < ?"
     renew_or_shorten: str = _RENEW
     receives: str = "SELECT seq, receives FROM message WHERE {among:seq}"
@@ -42,21 +44,23 @@ class Receipts:
         session = self._session
         matched = self._match(receipts, lock=session.engine.finish_claimed is None)
         by_queue: dict[int, dict[int, int]] = {}
-        for match in matched:
-            if match is not None:
-                seq, queue, _, claim = match
-                by_queue.setdefault(queue, {})[seq] = claim
-        finished: set[int] = set()
-        for queue, claims in by_queue.items():
-            finished |= session.finish_claimed(queue, claims, Outcome.PROCESSED, now)
         results = []
         for match in matched:
-            if match is None:
-                results.append(False)
-            else:
-                seq, _, _, _ = match
-                results.append(seq in finished)
-                finished.discard(seq)  # once, however often it is named
+            is_new = False  # each message once, however often it is named
+            if match is not None:
+                seq, queue, _, claim = match
+                claims = by_queue.get(queue)
+                if claims is None:
+                    claims = by_queue[queue] = {}
+                is_new = seq not in claims
+                claims[seq] = claim
+            results.append(is_new)
+        for queue, claims in by_queue.items():
+            finished = session.finish_claimed(queue, claims, Outcome.PROCESSED, now)
+            if len(finished) < len(claims):
+                for index, match in enumerate(matched):
+                    if match is not None and match[1] == queue and match[0] not in finished:
+                        results[index] = False
         return results
 
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
@@ -111,27 +115,32 @@ class Receipts:
         return located
 
     def _match(self, receipts: Sequence[Receipt], lock: bool) -> list[Match | None]:
-        session, engine = self._session, self._session.engine
-        seqs = [ids.seq_of(receipt.id) for receipt in receipts]
-        rows = engine.rows(
-            self._sql.match_locked if lock else self._sql.match,
-            (engine.listed(seq for seq in seqs if seq is not None), limits.SHIPPED),
-        )
-        found = dict(zip(map(seq_in, rows), rows, strict=True))
-        origin, make_id = session.origin, ids.make_id
+        seqs = {seq for receipt in receipts if (seq := ids.seq_of(receipt.id)) is not None}
+        found = self._by_id(sorted(seqs), lock) if seqs else {}
         matched: list[Match | None] = []
-        for receipt, number in zip(receipts, seqs, strict=True):
-            row = found.get(number)
-            if row is None:
-                matched.append(None)
-                continue
-            seq, queue, sent_at, claim = row
-            name = session.queue_name(queue)
-            fits = (
-                name is not None
-                and make_id(origin, sent_at, seq) in (receipt.id, receipt.id.lower())
-                and receipt.claim in (None, claim)
-                and receipt.queue in (None, name)
-            )
-            matched.append((seq, queue, name, claim) if fits and name is not None else None)
+        for receipt in receipts:
+            match = found.get(receipt.id) or found.get(receipt.id.lower())
+            if match is not None:
+                _, _, name, latest = match
+                queue, claim = receipt.queue, receipt.claim
+                if (queue is not None and queue != name) or (claim is not None and claim != latest):
+                    match = None
+            matched.append(match)
         return matched
+
+    def _by_id(self, seqs: Sequence[int], lock: bool) -> dict[str, Match]:
+        """Those of these messages that a receipt can stand for: not in a shipment, nor in a queue that was deleted."""
+        session, engine = self._session, self._session.engine
+        statement, which = at_once(engine, self._sql.match_locked if lock else self._sql.match, seqs)
+        found: dict[str, Match] = {}
+        # Messages that are acked together mostly come from one queue, and were sent together.
+        number, name, begun_at, beginning = -1, None, -1, ""
+        for seq, queue, sent_at, claim in engine.rows(statement, (*which, limits.SHIPPED)):
+            if queue != number:
+                number, name = queue, session.queue_name(queue)
+            if name is None:
+                continue
+            if sent_at != begun_at:
+                begun_at, beginning = sent_at, ids.before_seq(session.origin, sent_at)
+            found[beginning + "%012x" % seq] = (seq, queue, name, claim)  # noqa: UP031 - see `ids`
+        return found

@@ -1,4 +1,7 @@
-"""The sequence numbers of a shipment, written as runs of consecutive numbers.
+"""Sequence numbers as runs of consecutive numbers.
+
+Messages that were sent together mostly stay together, and a statement finds them sooner between the first number and
+the last than number by number.
 
 A hundred thousand messages of one producer are one run. A shipment keeps its runs as a JSON list of two numbers each:
 how far a run begins after the end of the one before, and how long it is. So a run is a few bytes, however high the
@@ -90,6 +93,15 @@ def numbers_of(runs: Sequence[Run]) -> Sequence[int]:
         [(first, last)] = runs
         return range(first, last + 1)
     return list(chain.from_iterable(range(first, last + 1) for first, last in runs))
+
+
+def at_once(engine: Engine, statement: ByRuns, seqs: Sequence[int]) -> tuple[str, tuple[object, ...]]:
+    """The text of a statement that finds the messages with these numbers, ascending and at least one, and the
+    parameters of its condition."""
+    first, last = seqs[0], seqs[-1]
+    if last - first == len(seqs) - 1:
+        return statement.between, (first, last)
+    return statement.among, (engine.listed(seqs),)
 
 
 def each_run(

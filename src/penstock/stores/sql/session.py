@@ -14,7 +14,8 @@ from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, Row
-from penstock.stores.sql.statements import column_of_message
+from penstock.stores.sql.runs import at_once
+from penstock.stores.sql.statements import ByRuns, by_runs, column_of_message
 
 # Of a row of `{message}` or `{measured}`; what other statements read of messages begins with `seq` as well.
 seq_in = column_of_message("seq")
@@ -44,8 +45,8 @@ class SessionSql:
     lock_ready: str = "SELECT seq FROM message WHERE {among:seq} AND ready_at = 0 ORDER BY seq {lock}"
     make_ready: str = "UPDATE message SET ready_at = 0 WHERE {among:seq}"
     put_off: str = "UPDATE message SET ready_at = ?, claim = {put_off} WHERE {among:seq}"
-    record: str = "{into_ledger} FROM message AS m {as_the_queue_wants} AND {among:seq} ORDER BY m.seq"
-    delete: str = "DELETE FROM message WHERE {among:seq}"
+    record: ByRuns = by_runs("{into_ledger} FROM message AS m {as_the_queue_wants} AND {which} ORDER BY m.seq")
+    delete: ByRuns = by_runs("DELETE FROM message WHERE {which}")
 
 
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
@@ -282,18 +283,25 @@ class Session:
         self.engine.run(self._sql.put_off, (until, self.engine.listed(seqs)))
 
     def record(self, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
-        """The ledger rows of messages that leave the queue they are in, as that queue wants them kept."""
-        self.engine.enter_ledger()
-        self.engine.run(self._sql.record, (now, int(outcome), self.engine.listed(seqs)))
+        """The ledger rows of messages that leave the queue they are in, as that queue wants them kept. The numbers
+        ascend."""
+        if seqs:
+            self.engine.enter_ledger()
+            statement, which = at_once(self.engine, self._sql.record, seqs)
+            self.engine.run(statement, (now, int(outcome), *which))
 
     def delete(self, seqs: Sequence[int]) -> None:
-        self.engine.run(self._sql.delete, (self.engine.listed(seqs),))
+        """The numbers ascend."""
+        if seqs:
+            statement, which = at_once(self.engine, self._sql.delete, seqs)
+            self.engine.run(statement, which)
 
     def finish(self, queue: int, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """Messages of one queue that this unit has locked leave it for good, and the ledger says how."""
         if seqs:
-            self.record(seqs, outcome, now)
-            self.delete(seqs)
+            ascending = sorted(seqs)
+            self.record(ascending, outcome, now)
+            self.delete(ascending)
             self.departed(queue, len(seqs))
 
     def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int) -> Set[int]:

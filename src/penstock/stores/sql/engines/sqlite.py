@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -38,7 +39,9 @@ from penstock.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from penstock.ids import HASH_BYTES
 from penstock.limits import Limits
+from penstock.policy import KEY_BYTES
 from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, RawSql, Row
@@ -70,6 +73,8 @@ _BUSY_NAP_S = 0.0005
 _LOOK_S = 1.0
 # A server starts beside others that are at work, and nothing waits for it yet.
 _OPENING_PATIENCE_S = 10.0
+# So many rows are worth a look whether they are alike.
+_MANY_ROWS = 32
 # Rows that are read at once where their bodies are added up.
 _PIECE_ROWS = 16
 
@@ -78,7 +83,7 @@ STATEMENTS = Statements(
     Dialect(
         name="sqlite",
         parameter="?",
-        among="COLUMN IN (SELECT value FROM json_each(?))",
+        among="COLUMN IN (SELECT value FROM carray(?))",
         unless_there="ON CONFLICT DO NOTHING",
         lock="",
         lock_free="",
@@ -97,6 +102,13 @@ class SqliteSql:
     insert_message: str = f"""
         INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
         VALUES ({", ".join("?" * len(ARRIVING))}, 0, 0)"""
+    # Messages that differ in nothing but their numbers, which follow each other, their keys and bodies. The numbers
+    # count on from the one before the first; keys and hashes stand one behind the other, all of one length.
+    insert_alike: str = f"""
+        INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
+        SELECT ? + rowid, ?, ?, ?, ?, ?, ?, substr(?, rowid * {KEY_BYTES} - {KEY_BYTES - 1}, {KEY_BYTES}),
+               substr(?, rowid * {HASH_BYTES} - {HASH_BYTES - 1}, {HASH_BYTES}), value, 0, 0
+        FROM carray(?)"""
     add_to_tally: str = """
         INSERT INTO tally (queue, arrived, departed) VALUES (?, ?, ?)
         ON CONFLICT (queue) DO UPDATE
@@ -167,11 +179,28 @@ class SqliteEngine:
         except apsw.Error as error:
             raise translated(error) from error
 
-    def listed(self, numbers: Iterable[int]) -> str:
-        return f"[{','.join(map(str, numbers))}]"
+    def listed(self, numbers: Iterable[int]) -> object:
+        listed = array("q", numbers)
+        return apsw.carray(listed) if listed else None
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
-        self.many(self._sql.insert_message, rows)
+        if len(rows) < _MANY_ROWS or not self._insert_alike(rows):
+            self.many(self._sql.insert_message, rows)
+
+    def _insert_alike(self, rows: Sequence[Row]) -> bool:
+        """Many rows by one statement, which takes half the time: False where they differ too much for it."""
+        seqs, *shared, keys, hashes, bodies = zip(*rows, strict=True)
+        first, last, count = seqs[0], seqs[-1], len(rows)
+        if last - first != count - 1 or any(column.count(column[0]) < count for column in shared):
+            return False
+        joined_keys = None
+        if keys.count(None) < count:
+            if None in keys or any(len(key) != KEY_BYTES for key in keys):
+                return False
+            joined_keys = b"".join(keys)
+        values = [column[0] for column in shared]
+        self.run(self._sql.insert_alike, (first - 1, *values, joined_keys, b"".join(hashes), apsw.carray(bodies)))
+        return True
 
     def next_seqs(self, count: int) -> range:
         """They are given back if the unit is lost."""
@@ -276,6 +305,8 @@ class SqliteStore:
             raise InvalidSetting(
                 f"SQLite {apsw.sqlite_lib_version()} can corrupt shared files; 3.51.3 or later is needed"
             )
+        if "ENABLE_CARRAY" not in apsw.compile_options:
+            raise InvalidSetting("apsw must be built with SQLITE_ENABLE_CARRAY, as the packages on PyPI are")
         self.url = url
         self.limits = limits
         self._sql = STATEMENTS.of(SqliteSql)
