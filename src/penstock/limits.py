@@ -49,16 +49,16 @@ class Limits:
     # The bodies that one claim, peek or page of the ledger hands out: it stops early rather than fill the memory.
     claim_bytes: int = 16 * 1024 * 1024
     # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
-    # size, so that no request waits for a whole queue.
-    step_rows: int = 1_000
+    # size, so that a request waits for a step, which takes about as long as a few sends, and never for a whole queue.
+    step_rows: int = 250
     # Messages that the claims of one unit may take together.
     claim_rows: int = 5_000
     # How often one claim goes back for more when what it found was expired or dead.
     claim_rounds: int = 8
     # Ready messages among which a consumer looks for its share.
     share_rows: int = 2_000
-    # Messages whose delay or claim has run out and that one claim makes ready again.
-    promote_rows: int = 10_000
+    # Messages whose delay or claim has run out and that one claim makes ready again, if it does not ask for more.
+    promote_rows: int = 1_000
     # Operations that one unit of durability serves.
     unit_operations: int = 2_048
     # Rows of the ledger that one unit counts for an export.

@@ -135,8 +135,8 @@ def parameters(text: str, sign: str) -> Iterator[tuple[str, Any]]:
     for part in before[:-1]:
         if re.search(r"\bANY\($|unnest\($|\], $", part):
             yield part, [1, 2, 3]
-        elif re.search(r"json_each\($", part):
-            yield part, "[1,2,3]"
+        elif re.search(r"carray\($", part):
+            yield part, None
         elif re.search(r"\bIN $", part):
             yield part, (1, 2, 3)
         elif part.endswith("BETWEEN "):

@@ -14,7 +14,7 @@ The life of a message, as a store sees it:
 a claim. A message is delayed, not claimed, until it is received for the first time, and once its claim was released
 with a delay. A message whose `ready_at` has passed is ready, whether or not the row says so yet; but in a queue with a
 backoff, one whose claim has run out is delayed for `policy.backoff_ms` from then on. A claim sees to such rows first
-(at most `promote_rows` of them), then takes the oldest ready ones by sequence number.
+(at most `promote_rows` of them, or as many as it asks for), then takes the oldest ready ones by sequence number.
 
 Several processes may hold the same store. Verbs are correct because they run in a transaction, never because a process
 is alone.
@@ -167,9 +167,9 @@ class Unit(Protocol):
         passes over. Dead letters remember the queue they came from, until they are there again.
 
         In a queue with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it
-        that have the same key and were never handed out finish as collapsed: `step_rows` of them at once, the others by
-        later claims and sweeps. None of them is handed out meanwhile; nor is a delayed one that becomes ready
-        meanwhile.
+        that have the same key and were never handed out finish as collapsed: at once up to `step_rows` of them, or two
+        for each message that is handed out, the others by later claims and sweeps. None of them is handed out
+        meanwhile; nor is a delayed one that becomes ready meanwhile.
         """
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:

@@ -117,7 +117,13 @@ SELECT seq, dedup_key, body_hash FROM message WHERE seq IN (SELECT value FROM ca
 -- TwinSql.set_key
 UPDATE message SET dedup_key = ? WHERE seq = ?;
 
--- TwinSql.seen
+-- TwinSql.seen.between
+SELECT seq, dedup_key, receives, NULL FROM message WHERE seq BETWEEN ? AND ? ORDER BY seq;
+
+-- TwinSql.seen.among
+SELECT seq, dedup_key, receives, NULL FROM message WHERE seq IN (SELECT value FROM carray(?)) ORDER BY seq;
+
+-- TwinSql.seen_with_notes
 SELECT m.seq, m.dedup_key, m.receives, c.through FROM message AS m
 LEFT JOIN collapse AS c ON c.queue = m.queue AND c.dedup_key = m.dedup_key
 WHERE m.seq IN (SELECT value FROM carray(?)) ORDER BY m.seq;

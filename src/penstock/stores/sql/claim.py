@@ -94,12 +94,14 @@ class Claims:
     def take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
         session, limits = self._session, self._session.limits
+        has_notes = False
         if found.settings.dedup is Dedup.CLAIM:
             session.lock_queue(found.number)  # else two claims at once hand out a message and its twin
-            self._twins.go_on(found.number, now, limits.step_rows)
+            _, has_notes = self._twins.go_on(found.number, now, limits.step_rows)
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
-        promoted = session.promote(found, now, limits.promote_rows, start.due)
+        most_promoted = max(limit, limits.promote_rows)
+        promoted = session.promote(found, now, most_promoted, start.due)
         if promoted:
             start = FROM_THE_BEGINNING
         taken: list[Row] = []
@@ -112,14 +114,15 @@ class Claims:
                 start, after = FROM_THE_BEGINNING, 0
                 continue
             rounds += 1
-            delivered = self._judge(found, rows, now, terms)
+            delivered = self._judge(found, rows, now, terms, has_notes)
+            has_notes = True  # perhaps: this round may have made some
             self._hold(delivered, now, terms)
             last = seq_in(rows[-1])
             after = last if delivered else self._clear(found, last, now, terms)
             taken += delivered
             if terms.reads:
                 room -= sum(map(len, map(body_in, delivered)))
-        if hints and terms.until and promoted < limits.promote_rows:
+        if hints and terms.until and promoted < most_promoted:
             # A share leaves gaps behind it.
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
@@ -147,16 +150,22 @@ class Claims:
         chosen = engine.listed((own + others)[:limit])
         return engine.rows_within(self._sql.chosen, (chosen, queue.number), room)
 
-    def _judge(self, queue: Queue, rows: list[Row], now: int, terms: Terms) -> list[Row]:
-        """The rows to deliver; all others leave the queue here."""
+    def _judge(self, queue: Queue, rows: list[Row], now: int, terms: Terms, has_notes: bool = True) -> list[Row]:
+        """The rows to deliver; all others leave the queue here. `has_notes` says whether twins of the queue may have
+        been left over."""
         settings = queue.settings
-        if settings.dedup is not Dedup.CLAIM and self._are_all_delivered(queue, rows, now, terms):
+        collapses = settings.dedup is Dedup.CLAIM and bool(rows)
+        if self._are_all_delivered(queue, rows, now, terms):
+            if collapses:
+                seqs = list(map(seq_in, rows))
+                gone = self._twins.collapse(queue, seqs, set(seqs), now, has_notes)
+                return [row for row in rows if seq_in(row) not in gone]
             return rows
         judged = [(row, self._verdict(queue, row, now, terms)) for row in rows]
-        if settings.dedup is Dedup.CLAIM:
+        if collapses:
             # Only what is handed out takes its twins along: a message that has expired must not.
             wanted = {seq_in(row) for row, verdict in judged if verdict is Verdict.DELIVER}
-            gone = self._twins.collapse(queue, list(map(seq_in, rows)), wanted, now)
+            gone = self._twins.collapse(queue, list(map(seq_in, rows)), wanted, now, has_notes)
             judged = [(row, verdict) for row, verdict in judged if seq_in(row) not in gone]
         delivered: list[Row] = []
         others: dict[Verdict, list[int]] = {}

@@ -1,7 +1,7 @@
 """Twins: messages of one queue with the same dedup key.
 
 A queue with `Dedup.SEND` stores no second one. One with `Dedup.CLAIM` stores them all, and they collapse: when one is
-handed out, those behind it finish. A message may have a million twins. A unit finishes at most a step of them, and what
+handed out, those behind it finish. A message may have a million twins. A unit finishes only so many of them, and what
 is left is noted in a row of `collapse`: the twins with this key up to a sequence number, none of which is handed out
 any more. Later claims of the queue and the sweep go on with them.
 """
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from penstock import policy
 from penstock.ids import make_id
 from penstock.model import Dedup, Outcome, Queue
+from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.session import Session
+from penstock.stores.sql.statements import ByRuns, by_runs
 
 # Keys of a queue, and queues, that one unit goes on with.
 _KEYS = 100
@@ -27,7 +29,9 @@ class TwinSql:
     drop_key: str = "UPDATE message SET dedup_key = NULL WHERE seq = ?"
     keys: str = "SELECT seq, dedup_key, body_hash FROM message WHERE {among:seq} ORDER BY seq"
     set_key: str = "UPDATE message SET dedup_key = ? WHERE seq = ?"
-    seen: str = """
+    # Of messages that a claim has met; in a queue with notes, also how far the twins of each have collapsed.
+    seen: ByRuns = by_runs("SELECT seq, dedup_key, receives, NULL FROM message WHERE {which} ORDER BY seq")
+    seen_with_notes: str = """
         SELECT m.seq, m.dedup_key, m.receives, c.through FROM message AS m
         LEFT JOIN collapse AS c ON c.queue = m.queue AND c.dedup_key = m.dedup_key
         WHERE {among:m.seq} ORDER BY m.seq"""
@@ -99,33 +103,44 @@ class Twins:
 
     # How they collapse
 
-    def collapse(self, queue: Queue, seen: Sequence[int], delivered: Collection[int], now: int) -> set[int]:
+    def collapse(
+        self, queue: Queue, seen: Sequence[int], delivered: Collection[int], now: int, has_notes: bool
+    ) -> set[int]:
         """Of messages with one key that were never received, only the oldest is handed out; returns what has collapsed.
 
         Twins of what is to be `delivered` are found by their key, wherever in the queue they are. A message that was
         handed out before keeps to itself: its holder may be working on it, and a later twin may carry news.
         """
-        engine, step = self._session.engine, self._session.limits.step_rows
+        engine = self._session.engine
+        if has_notes:
+            rows = engine.rows(self._sql.seen_with_notes, (engine.listed(seen),))
+        else:
+            statement, which = at_once(engine, self._sql.seen, seen)
+            rows = engine.rows(statement, which)
         oldest: dict[bytes, int] = {}
         twins: set[int] = set()
-        for seq, key, receives, doomed_through in engine.rows(self._sql.seen, (engine.listed(seen),)):
+        for seq, key, receives, doomed_through in rows:
             if receives or key is None:
                 continue
             if key in oldest or (doomed_through is not None and seq <= doomed_through):
                 twins.add(seq)
             elif seq in delivered:
                 oldest[key] = seq
-        behind = engine.rows(self._sql.behind, (engine.listed(oldest.values()), step))
-        twins.update(seq for (seq,) in behind)
-        if len(behind) == step:
+        # Where each has a twin or two, none is left over: to note their keys costs as much as to finish them.
+        most = max(self._session.limits.step_rows, 2 * len(oldest))
+        behind = engine.rows(self._sql.behind, (engine.listed(oldest.values()), most))
+        twins.update([seq for (seq,) in behind])
+        if len(behind) == most:
             self._note(queue.number, oldest)
         return set(self._finish(queue.number, sorted(twins), now))
 
-    def go_on(self, queue: int, now: int, limit: int) -> int:
-        """Finish up to `limit` of the twins that earlier units have left, and say how many. The queue is locked."""
+    def go_on(self, queue: int, now: int, limit: int) -> tuple[int, bool]:
+        """Finish up to `limit` of the twins that earlier units have left. How many, and whether some may still be left.
+        The queue is locked."""
         engine = self._session.engine
-        finished = 0
-        for key, through in engine.rows(self._sql.noted, (queue, _KEYS)):
+        finished = done = 0
+        noted = engine.rows(self._sql.noted, (queue, _KEYS))
+        for key, through in noted:
             room = limit - finished
             if room <= 0:
                 break
@@ -133,14 +148,16 @@ class Twins:
             finished += len(self._finish(queue, sorted(seq for (seq,) in twins), now))
             if len(twins) < room:
                 engine.run(self._sql.done, (queue, key))
-        return finished
+                done += 1
+        return finished, done < len(noted) or len(noted) == _KEYS
 
     def sweep(self, now: int, limit: int) -> int:
         finished = 0
         for (queue,) in self._session.engine.rows(self._sql.queues, (_QUEUES,)):
             if finished < limit:
                 self._session.lock_queue(queue)
-                finished += self.go_on(queue, now, limit - finished)
+                more, _ = self.go_on(queue, now, limit - finished)
+                finished += more
         return finished
 
     def spare(self, seqs: Sequence[int]) -> None:
