@@ -114,6 +114,9 @@ UPDATE message SET dedup_key = NULL WHERE seq = %s;
 -- TwinSql.keys
 SELECT seq, dedup_key, body_hash FROM message WHERE seq IN %s ORDER BY seq;
 
+-- TwinSql.own_keys
+SELECT seq, dedup_key, body_hash FROM message WHERE seq IN %s AND dedup_key IS NOT NULL ORDER BY seq;
+
 -- TwinSql.set_key
 UPDATE message SET dedup_key = %s WHERE seq = %s;
 
@@ -301,11 +304,19 @@ SELECT seq FROM message FORCE INDEX (message_ready)
 WHERE queue = %s AND ready_at > 0 AND ready_at < %s AND seq <= %s AND (ready_at <= %s OR (receives = 0 OR claim < 0))
 ORDER BY ready_at, seq LIMIT %s FOR UPDATE;
 
--- MoveSql.arrive
+-- MoveSql.arrive.between
+UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+                   queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = %s THEN NULL ELSE came_from END WHERE seq BETWEEN %s AND %s;
+
+-- MoveSql.arrive.among
 UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
                    queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = %s THEN NULL ELSE came_from END WHERE seq IN %s;
 
--- MoveSql.arrive_as_dead_letter
+-- MoveSql.arrive_as_dead_letter.between
+UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+                   queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = %s WHERE seq BETWEEN %s AND %s;
+
+-- MoveSql.arrive_as_dead_letter.among
 UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
                    queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = %s WHERE seq IN %s;
 

@@ -114,6 +114,9 @@ UPDATE message SET dedup_key = NULL WHERE seq = ?;
 -- TwinSql.keys
 SELECT seq, dedup_key, body_hash FROM message WHERE seq IN (SELECT value FROM carray(?)) ORDER BY seq;
 
+-- TwinSql.own_keys
+SELECT seq, dedup_key, body_hash FROM message WHERE seq IN (SELECT value FROM carray(?)) AND dedup_key IS NOT NULL ORDER BY seq;
+
 -- TwinSql.set_key
 UPDATE message SET dedup_key = ? WHERE seq = ?;
 
@@ -289,11 +292,19 @@ SELECT seq FROM message
 WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR (receives = 0 OR claim < 0))
 ORDER BY ready_at, seq LIMIT ? ;
 
--- MoveSql.arrive
+-- MoveSql.arrive.between
+UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE seq BETWEEN ? AND ?;
+
+-- MoveSql.arrive.among
 UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE seq IN (SELECT value FROM carray(?));
 
--- MoveSql.arrive_as_dead_letter
+-- MoveSql.arrive_as_dead_letter.between
+UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+                   queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = ? WHERE seq BETWEEN ? AND ?;
+
+-- MoveSql.arrive_as_dead_letter.among
 UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = ? WHERE seq IN (SELECT value FROM carray(?));
 

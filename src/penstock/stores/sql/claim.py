@@ -105,8 +105,9 @@ class Claims:
         if promoted:
             start = FROM_THE_BEGINNING
         taken: list[Row] = []
-        after, room, rounds = start.after, limits.claim_bytes, 0
-        while rounds < limits.claim_rounds and len(taken) < limit and room > 0:
+        after, room, rounds, left_out = start.after, limits.claim_bytes, 0, 0
+        # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
+        while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < limits.step_rows:
             rows = self._head(found, terms, after, limit - len(taken), room)
             if not rows and not start.after:
                 return taken, False
@@ -117,6 +118,7 @@ class Claims:
             delivered = self._judge(found, rows, now, terms, has_notes)
             has_notes = True  # perhaps: this round may have made some
             self._hold(delivered, now, terms)
+            left_out += len(rows) - len(delivered)
             last = seq_in(rows[-1])
             after = last if delivered else self._clear(found, last, now, terms)
             taken += delivered

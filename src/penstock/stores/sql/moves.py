@@ -14,8 +14,9 @@ from penstock.model import WHOLE, Dedup, Move, MoveStatus, MoveTerms, Outcome, P
 from penstock.stores import move_step
 from penstock.stores.move_step import Candidate
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.session import Session, body_in, seq_in
-from penstock.stores.sql.statements import Bounded
+from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 
 _COLUMNS = """id, source, target, through, started_at, claimed, terms,
@@ -42,8 +43,10 @@ class MoveSql:
         WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR {is_delayed})
         ORDER BY ready_at, {age} LIMIT ? {lock}"""
     # What has come home has come from nowhere.
-    arrive: str = f"{_ARRIVE} came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE {{among:seq}}"
-    arrive_as_dead_letter: str = f"{_ARRIVE} came_from = ? WHERE {{among:seq}}"
+    arrive: ByRuns = by_runs(
+        f"{_ARRIVE} came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE {{which}}"
+    )
+    arrive_as_dead_letter: ByRuns = by_runs(f"{_ARRIVE} came_from = ? WHERE {{which}}")
     add: str = f"INSERT INTO move ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     change: str = """
         UPDATE move SET moved = ?, status = ?, error = ?, finished_at = ?, examined = ?, matched = ?, homeless = ?,
@@ -128,12 +131,15 @@ class Moves:
             if there.settings.dedup is not Dedup.OFF:
                 session.lock_queue(there.number)
             seqs = self._twins.leave_out(here, there, seqs, outcome, now)
-        session.record(sorted(seqs), outcome, now)
+        seqs = sorted(seqs)
+        session.record(seqs, outcome, now)
         session.look_everywhere()
         arrive, name = self._sql.arrive, there.name
         if outcome is Outcome.DEAD_LETTERED and here.number != there.number:
             arrive, name = self._sql.arrive_as_dead_letter, here.name
-        session.engine.run(arrive, (now, there.number, name, session.engine.listed(seqs)))
+        if seqs:
+            statement, which = at_once(session.engine, arrive, seqs)
+            session.engine.run(statement, (now, there.number, name, *which))
         if there.settings.dedup is Dedup.CLAIM:
             self._twins.spare(seqs)
         session.departed(here.number, len(seqs))

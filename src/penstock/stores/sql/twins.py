@@ -28,6 +28,8 @@ class TwinSql:
     with_key: str = "SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? ORDER BY seq"
     drop_key: str = "UPDATE message SET dedup_key = NULL WHERE seq = ?"
     keys: str = "SELECT seq, dedup_key, body_hash FROM message WHERE {among:seq} ORDER BY seq"
+    own_keys: str = """
+        SELECT seq, dedup_key, body_hash FROM message WHERE {among:seq} AND dedup_key IS NOT NULL ORDER BY seq"""
     set_key: str = "UPDATE message SET dedup_key = ? WHERE seq = ?"
     # Of messages that a claim has met; in a queue with notes, also how far the twins of each have collapsed.
     seen: ByRuns = by_runs("SELECT seq, dedup_key, receives, NULL FROM message WHERE {which} ORDER BY seq")
@@ -79,7 +81,8 @@ class Twins:
         """Of messages that go from one queue to another, finish those whose key is there already, and give the others
         the key they need there."""
         session = self._session
-        keys = session.engine.rows(self._sql.keys, (session.engine.listed(seqs),))
+        asks = there.settings.dedup is not Dedup.OFF
+        keys = session.engine.rows(self._sql.keys if asks else self._sql.own_keys, (session.engine.listed(seqs),))
         if there.settings.dedup is Dedup.CLAIM:
             # Such a queue holds twins until one of them is claimed.
             session.engine.many(
@@ -87,26 +90,30 @@ class Twins:
                 [(policy.dedup_key_on_arrival(there.settings, key, hashed), seq) for seq, key, hashed in keys],
             )
             return seqs
-        kept, twins, held = [], [], set()
+        if not keys:
+            return seqs
+        twins: set[int] = set()
+        held: set[bytes] = set()
         for seq, own_key, hashed in keys:
             key = policy.dedup_key_on_arrival(there.settings, own_key, hashed)
-            if key is not None and (key in held or self.find(there, key, now) is not None):
-                twins.append(seq)
+            if key is None:
                 continue
-            kept.append(seq)
-            if key is not None:
-                held.add(key)
+            if key in held or self.find(there, key, now) is not None:
+                twins.add(seq)
+                continue
+            held.add(key)
             if key != own_key:
                 session.engine.run(self._sql.set_key, (key, seq))
-        session.finish(here.number, twins, outcome, now)
-        return kept
+        session.finish(here.number, sorted(twins), outcome, now)
+        return [seq for seq in seqs if seq not in twins]
 
     # How they collapse
 
     def collapse(
         self, queue: Queue, seen: Sequence[int], delivered: Collection[int], now: int, has_notes: bool
     ) -> set[int]:
-        """Of messages with one key that were never received, only the oldest is handed out; returns what has collapsed.
+        """Of messages with one key that were never received, only the oldest is handed out; returns what has collapsed,
+        even if not all of it is finished yet.
 
         Twins of what is to be `delivered` are found by their key, wherever in the queue they are. A message that was
         handed out before keeps to itself: its holder may be working on it, and a later twin may carry news.
@@ -130,9 +137,10 @@ class Twins:
         most = max(self._session.limits.step_rows, 2 * len(oldest))
         behind = engine.rows(self._sql.behind, (engine.listed(oldest.values()), most))
         twins.update([seq for (seq,) in behind])
-        if len(behind) == most:
+        if len(behind) == most or len(twins) > most:
             self._note(queue.number, oldest)
-        return set(self._finish(queue.number, sorted(twins), now))
+        self._finish(queue.number, sorted(twins)[:most], now)
+        return twins
 
     def go_on(self, queue: int, now: int, limit: int) -> tuple[int, bool]:
         """Finish up to `limit` of the twins that earlier units have left. How many, and whether some may still be left.

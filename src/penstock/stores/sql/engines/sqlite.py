@@ -56,8 +56,8 @@ log = logging.getLogger(__name__)
 _OLDEST_SAFE_SQLITE = (3, 51, 3)
 
 _PAGE_BYTES = 4096
-# A longer WAL makes checkpoints rarer, and each of them longer. 4,000 pages are 16 MB.
-_CHECKPOINT_PAGES = 4_000
+# A longer WAL makes checkpoints rarer, and each of them longer, and every request waits for it. 500 pages are 2 MB.
+_CHECKPOINT_PAGES = 500
 # A page in the WAL has a header of its own.
 _LOG_PAGE_BYTES = _PAGE_BYTES + 24
 # A process that writes this often is here to stay.
