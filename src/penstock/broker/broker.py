@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from penstock.broker.chores import Chores
 from penstock.broker.commit import Commit, Units
+from penstock.broker.express import Express
 from penstock.broker.health import Health
 from penstock.broker.keys import Keys
 from penstock.broker.lanes import Lanes
@@ -54,7 +55,7 @@ from penstock.model import (
     Settings,
 )
 from penstock.pending import Pending
-from penstock.stores.protocol import Store
+from penstock.stores.protocol import ExpressStore, Store
 from penstock.timings import Timings
 
 
@@ -65,7 +66,8 @@ class LocalBroker:
         units = Units(store, clock)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
         arrived: list[Operation] = []
-        lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, arrived)
+        express = Express(store, units.now, loop) if isinstance(store, ExpressStore) else None
+        lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, arrived, express)
         self._polls = Polls(store, lanes, units.now, self._serve_first, loop, timings)
         self._commit = Commit(units, lanes, arrived, self._polls, loop, timings)
         # Bound once: these are called for every request.

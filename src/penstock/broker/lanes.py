@@ -3,6 +3,8 @@
 A database may hang: it keeps its connections and does not answer. A thread that waits for it cannot be called back. But
 its callers can be told, and so can those who wait for a thread; and while every thread hangs, new callers are told at
 once. What such a thread does in the end is not told to anyone.
+
+Sends may go without a thread where the store can do that: see `express.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from penstock.broker.express import Express
 from penstock.broker.operations import Operation
 from penstock.errors import StoreUnavailable
 
@@ -34,14 +37,23 @@ class _Errand:
 
 
 class Lanes:
-    """`arrived` are the operations that wait for a lane. Times are the event loop's."""
+    """`arrived` are the operations that wait for a lane, and `express` takes those that need no thread, where a store
+    has it. Times are the event loop's."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, count: int, timeout_s: float, arrived: list[Operation]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        count: int,
+        timeout_s: float,
+        arrived: list[Operation],
+        express: Express | None = None,
+    ) -> None:
         self._loop = loop
         self._count = count
         self._timeout_s = timeout_s
         self._look_s = min(timeout_s / _LOOKS, _LONGEST_LOOK_S)
         self._arrived = arrived
+        self._express = express
         self._threads = ThreadPoolExecutor(count, "penstock-lane")
         self._errands: list[_Errand] = []
         self._came_back = asyncio.Event()
@@ -68,19 +80,25 @@ class Lanes:
         operations: list[Operation],
         served: Callable[[list[Operation], set[str]], object],
     ) -> None:
-        """Serve operations in a thread, and then call `served`, on the event loop, with what `serve` has returned."""
+        """Serve operations in a thread or by express, and then call `served`, on the event loop, with what `serve` has
+        returned."""
         errand = _Errand(operations, self._loop.time())
         self._errands.append(errand)
 
-        def come_back(future: asyncio.Future[set[str]]) -> None:
+        def come_back(stirred: set[str]) -> None:
             self._errands.remove(errand)
             self._came_back.set()
             if self.hangs:
                 self.hangs = False
                 log.info("the store answers again")
-            served(operations, future.result())
+            served(operations, stirred)
 
-        self._loop.run_in_executor(self._threads, serve, operations).add_done_callback(come_back)
+        def run_in_thread() -> None:
+            future = self._loop.run_in_executor(self._threads, serve, operations)
+            future.add_done_callback(lambda done: come_back(done.result()))
+
+        if self._express is None or not self._express.begin(operations, come_back, run_in_thread):
+            run_in_thread()
 
     def no_answer(self) -> StoreUnavailable:
         return StoreUnavailable(f"the store has not answered for {self._timeout_s:g} s")

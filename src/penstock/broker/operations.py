@@ -235,8 +235,13 @@ def _serve_sends_together(unit: Unit, queue: str, group: list[Send], now: int) -
         for send in group:
             send.fail(error)
         return
+    deal_out(sent, group)
+
+
+def deal_out(sent: list[Sent], sends: list[Send]) -> None:
+    """The results of sends that were one call of the store."""
     start = 0
-    for send in group:
+    for send in sends:
         end = start + len(send.drafts)
         send.result = sent[start:end]
         start = end

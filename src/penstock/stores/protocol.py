@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from penstock.errors import FeatureMissing, QueueExists
 from penstock.limits import Limits
@@ -535,6 +535,39 @@ class Store(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+class Express(Protocol):
+    """Sends on their way to a store, and no thread that waits for them.
+
+    Whoever has begun it watches its descriptor: whenever that can be read from, or written to while `is_writing`,
+    `go_on` is due. Once that says so, `end` is, and nothing else any more.
+    """
+
+    @property
+    def descriptor(self) -> int: ...
+
+    @property
+    def is_writing(self) -> bool: ...
+
+    def go_on(self) -> bool:
+        """Hand over and take in as much as can be without waiting. True once the store has answered, or never will."""
+
+    def end(self) -> list[list[Sent]] | None:
+        """The results of each send, which is on stable media. None where nothing has happened, and the sends want a
+        unit: it knows why. Raises StoreUnavailable where it is not known whether they have happened."""
+
+
+@runtime_checkable
+class ExpressStore(Protocol):
+    """A store to which sends can also go without a thread: what a thread costs is more than all the rest."""
+
+    def begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Express | None:
+        """Send to each of these queues, in a unit of its own, with the promises of `Unit.send` and of `Store.unit`.
+
+        None where a unit is needed, because something is not at hand that has to be waited for, or looked up: nothing
+        has happened then. It never waits. Called on the thread of the event loop.
+        """
 
 
 class AllBut:

@@ -667,12 +667,12 @@ ORDER BY (seq + 0) LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- PostgresSql.begin_writing
 BEGIN;
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, version
 FROM store, ledger_number, pg_advisory_xact_lock_shared(%s, (CASE WHEN is_called THEN last_value ELSE 0 END)::bit(32)::int);
 
 -- PostgresSql.begin_reading
 BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version FROM store;
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, version FROM store;
 
 -- PostgresSql.add_to_tallies
 INSERT INTO tally (queue, slot, arrived, departed) VALUES %s
@@ -701,6 +701,20 @@ COPY message (seq, queue, ready_at, sent_at, deadline_at, content_type, attribut
 -- PostgresSql.insert_message
 INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0);
+
+-- PostgresSql.send
+WITH here AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, version FROM store),
+stored AS (
+    INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
+    SELECT nextval('message_seq'), arriving.*, 0, 0
+    FROM here, unnest(%s::int8[], %s::int8[], %s::int8[], %s::int8[], %s::text[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[]) AS arriving
+    WHERE version = %s
+    RETURNING seq, queue),
+counted AS (
+    INSERT INTO tally (queue, slot, arrived, departed)
+    SELECT queue, %s::bigint, count(*), 0 FROM stored GROUP BY queue ORDER BY queue
+    ON CONFLICT (queue, slot) DO UPDATE SET arrived = tally.arrived + excluded.arrived)
+SELECT now, version, (SELECT array_agg(seq) FROM stored) FROM here;
 
 -- PostgresSql.next_seqs
 SELECT nextval('message_seq') FROM generate_series(1, %s);

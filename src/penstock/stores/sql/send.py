@@ -15,6 +15,7 @@ from penstock import policy
 from penstock.errors import SendConflict
 from penstock.ids import body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Numbered, Queue, Reservation, Sent, SentOnce
+from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import Session, attributes_text
 from penstock.stores.sql.twins import Twins
 
@@ -31,6 +32,33 @@ class SendSql:
     forget_old: str = "DELETE FROM sending WHERE {among:id}"
     # Of reserved numbers, those whose messages are in the store or were.
     known: str = "SELECT seq FROM message WHERE {among:seq} UNION SELECT seq FROM ledger WHERE {among:seq}"
+
+
+def arriving(
+    queue: Queue, seqs: Iterable[int], instants: Iterable[int], drafts: Sequence[Draft], now: int
+) -> list[Row]:
+    """Rows of `ARRIVING`, in a queue that takes twins."""
+    number, settings = queue.number, queue.settings
+    # Most drafts ask for nothing special, and most queues for no delay: what holds for the whole queue is worked out
+    # once.
+    ready_at = policy.ready_at(settings, None, now) if settings.delay_ms else 0
+    keyed = settings.dedup is not Dedup.OFF
+    hashes = [body_hash(draft.body) for draft in drafts]
+    return [
+        (
+            seq,
+            number,
+            ready_at if draft.delay_ms is None else policy.ready_at(settings, draft.delay_ms, now),
+            sent_at,
+            draft.deadline_at,
+            draft.content_type,
+            attributes_text(draft.attributes) if draft.attributes else None,
+            policy.dedup_key(settings, draft, hashed) if keyed else None,
+            hashed,
+            draft.body,
+        )
+        for seq, sent_at, draft, hashed in zip(seqs, instants, drafts, hashes, strict=True)
+    ]
 
 
 class Sends:
@@ -56,30 +84,9 @@ class Sends:
         self, queue: Queue, seqs: Sequence[int], instants: Iterable[int], drafts: Sequence[Draft], now: int
     ) -> None:
         """With the numbers they have and the instants at which they were sent, in a queue that takes twins."""
-        session, number, settings = self._session, queue.number, queue.settings
-        # Most drafts ask for nothing special, and most queues for no delay: what holds for the whole queue is worked
-        # out once.
-        ready_at = policy.ready_at(settings, None, now) if settings.delay_ms else 0
-        keyed = settings.dedup is not Dedup.OFF
-        hashes = [body_hash(draft.body) for draft in drafts]
-        session.engine.insert_messages(
-            [
-                (
-                    seq,
-                    number,
-                    ready_at if draft.delay_ms is None else policy.ready_at(settings, draft.delay_ms, now),
-                    sent_at,
-                    draft.deadline_at,
-                    draft.content_type,
-                    attributes_text(draft.attributes) if draft.attributes else None,
-                    policy.dedup_key(settings, draft, hashed) if keyed else None,
-                    hashed,
-                    draft.body,
-                )
-                for seq, sent_at, draft, hashed in zip(seqs, instants, drafts, hashes, strict=True)
-            ]
-        )
-        session.arrived(number, len(seqs))
+        session = self._session
+        session.engine.insert_messages(arriving(queue, seqs, instants, drafts, now))
+        session.arrived(queue.number, len(seqs))
         session.sent_to.add(queue.name)
 
     def _send_unless_twin(self, queue: Queue, draft: Draft, now: int, number: tuple[int, int] | None = None) -> Sent:

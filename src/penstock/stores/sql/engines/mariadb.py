@@ -135,6 +135,7 @@ class MariaEngine:
     statements: ClassVar[Statements] = STATEMENTS
     shared = True
     finish_claimed = None
+    sender = None
 
     def __init__(
         self,

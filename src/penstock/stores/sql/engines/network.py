@@ -11,15 +11,20 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from itertools import repeat
+from typing import NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 
 from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
+from penstock.ids import make_ids
 from penstock.limits import Limits
-from penstock.stores.sql.engine import Engine, RawSql
+from penstock.model import Dedup, Draft, Sent
+from penstock.stores.protocol import Express
+from penstock.stores.sql.engine import Engine, RawSql, Row
+from penstock.stores.sql.send import arriving
 from penstock.stores.sql.session import Cache, Hints, Session
 from penstock.stores.sql.unit import SqlUnit
 
@@ -27,6 +32,10 @@ log = logging.getLogger(__name__)
 
 # How long no unit tries again after the database could not be reached.
 _REST_S = 0.5
+# The database's time is asked for again when it was last told so long ago.
+_TOLD_FOR_S = 1.0
+# Bodies that travel without a thread. More of them would keep the event loop for as long as they take to be copied.
+_EXPRESS_BYTES = 1024 * 1024
 _UNREACHABLE = "the database cannot be reached; trying again soon"
 # Rows of every tally, of which a connection counts in one: see the schema.
 SLOTS = 64
@@ -50,7 +59,40 @@ def address(url: str) -> SplitResult:
     return parts
 
 
+class Answer(NamedTuple):
+    """The database's time, the version of its queues, and the numbers of the messages it has stored; without numbers,
+    nothing was stored."""
+
+    now: int
+    version: int
+    seqs: Sequence[int]
+
+
+class Sender(Protocol):
+    """Stores messages in one exchange with the database, which is a transaction of its own. See `Express`."""
+
+    @property
+    def descriptor(self) -> int: ...
+
+    @property
+    def is_writing(self) -> bool: ...
+
+    def begin(self, version: int, rows: Sequence[Row]) -> bool:
+        """Store rows of `ARRIVING`, with numbers that the database gives them, if its queues are still of this
+        version. False where a unit is needed, because the connection was lost or a value is odd."""
+
+    def go_on(self) -> bool: ...
+
+    def end(self) -> Answer | None:
+        """None where the database has refused, and the connection can still be used. Raises StoreUnavailable where the
+        connection is lost."""
+
+
 class NetworkEngine(Engine, Protocol):
+    @property
+    def sender(self) -> Sender | None:
+        """None where the driver can only wait."""
+
     def begin(self, write: bool) -> tuple[int, int]:
         """Open a transaction, and tell the database's time and the version of its queues."""
 
@@ -99,6 +141,50 @@ class Link:
         self.cache = Cache()
         self.session = Session(engine, origin, self.cache, limits, hints)
         self.unit = SqlUnit(self.session)
+
+
+class LinkExpress:
+    """Sends on the way over a link, which comes back to the store with their end."""
+
+    __slots__ = ("_link", "_sender", "_sends", "_sent_at", "_store")
+
+    def __init__(
+        self,
+        store: NetworkStore,
+        link: Link,
+        sender: Sender,
+        sends: Sequence[tuple[str, Sequence[Draft]]],
+        sent_at: int,
+    ) -> None:
+        self._store = store
+        self._link = link
+        self._sender = sender
+        self._sends = sends
+        self._sent_at = sent_at
+
+    @property
+    def descriptor(self) -> int:
+        return self._sender.descriptor
+
+    @property
+    def is_writing(self) -> bool:
+        return self._sender.is_writing
+
+    def go_on(self) -> bool:
+        return self._sender.go_on()
+
+    def end(self) -> list[list[Sent]] | None:
+        seqs = self._store.end_sends(self._link, self._sender, {queue for queue, _ in self._sends})
+        if not seqs:
+            return None
+        sent = [Sent(made, True) for made in make_ids(self._link.session.origin, self._sent_at, seqs)]
+        results = []
+        start = 0
+        for _, drafts in self._sends:
+            end = start + len(drafts)
+            results.append(sent[start:end])
+            start = end
+        return results
 
 
 class NetworkStore:
@@ -151,10 +237,57 @@ class NetworkStore:
             # Before another unit has the connection.
             stirred = session.stirred | session.sent_to
             self._keep(link)
-        if stirred and not self._closed:
+        self._tell(stirred)
+
+    def begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Express | None:
+        if self._told is None or time.monotonic() - self._told[1] > _TOLD_FOR_S:
+            return None
+        if not self._lanes.acquire(blocking=False):
+            return None
+        express = None
+        try:
+            express = self._begin_sends(sends, now)
+        finally:
+            if express is None:
+                self._lanes.release()
+        return express
+
+    def _begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Express | None:
+        try:
+            link = self._idle.pop()
+        except IndexError:
+            return None
+        sender = link.engine.sender
+        if sender is not None:
+            rows = _express_rows(link.cache, sends, now)
+            if rows and sender.begin(link.cache.version, rows):
+                return LinkExpress(self, link, sender, sends, now)
+        self._keep(link)  # a unit finds out whether it is still connected
+        return None
+
+    def end_sends(self, link: Link, sender: Sender, queues: set[str]) -> Sequence[int]:
+        """The numbers of what was stored: all of it, or nothing."""
+        try:
+            answer = sender.end()
+        except BaseException as error:
+            self._abandon(link, error)
+            self._lanes.release()
+            raise
+        if answer is not None:
+            self._told = answer.now, time.monotonic()
+            link.cache.keep_only(answer.version)
+        self._keep(link)
+        self._lanes.release()
+        if answer is None or not answer.seqs:
+            return ()
+        self._tell(queues)
+        return answer.seqs
+
+    def _tell(self, queues: set[str]) -> None:
+        if queues and not self._closed:
             # A hint that cannot be given must not look as if the unit had failed.
             with suppress(OSError, RuntimeError):
-                self._watching().tell(stirred)
+                self._watching().tell(queues)
 
     @contextmanager
     def raw(self, write: bool = True) -> Iterator[RawSql[Engine]]:
@@ -253,3 +386,20 @@ class NetworkStore:
         if self._watch is not None:
             self._watch.close()
         self._close_idle()
+
+
+def _express_rows(cache: Cache, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> list[Row] | None:
+    """None where a queue is not known by heart, or wants more than an INSERT, or the bodies are too much."""
+    rows: list[Row] = []
+    room = _EXPRESS_BYTES
+    for name, drafts in sends:
+        queue = cache.queues.get(name)
+        if queue is None or queue.settings.dedup is Dedup.SEND:
+            return None
+        for draft in drafts:
+            room -= len(draft.body)
+        if room < 0:
+            return None
+        # The database numbers them.
+        rows += arriving(queue, repeat(0, len(drafts)), repeat(now, len(drafts)), drafts, now)
+    return rows

@@ -41,6 +41,7 @@ from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Row
 from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
+from penstock.stores.sql.engines.postgresql_sender import PostgresSender
 from penstock.stores.sql.statements import Dialect, Statements
 
 log = logging.getLogger(__name__)
@@ -49,14 +50,16 @@ _SCHEMA = "penstock"
 _LOCKS = int.from_bytes(b"Pnst", "big")
 # From so many rows on, a COPY is quicker than an INSERT for each.
 _COPY_ROWS = 12
-_COPY_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea", "int8", "int8")
+# Of `ARRIVING`.
+_ARRIVING_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea")
+_COPY_TYPES = (*_ARRIVING_TYPES, "int8", "int8")
 # Where a unit has needed so many sequence numbers, the next one gets as many with its beginning.
 _FEWEST_AHEAD = 8
 _MOST_AHEAD = 1_000
 
 # All of one answer is of one moment.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-_NOW_AND_VERSION = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, version"
+_NOW_AND_VERSION = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, version"
 _LAST_LEDGER_NUMBER = "CASE WHEN is_called THEN last_value ELSE 0 END"
 # Locks with two numbers, of which the first is a parameter, that others hold in this database.
 _LOCKS_OF_OTHERS = """pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND classid = ?
@@ -143,6 +146,21 @@ class PostgresSql:
     insert_message: str = f"""
         INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
         VALUES ({", ".join("?" * len(ARRIVING))}, 0, 0)"""
+    # A whole unit of sends in one statement, which is a transaction by itself. It takes only columns of rows, and gives
+    # numbers in their order. Nothing is stored where the queues have changed since they were read.
+    send: str = f"""
+        WITH here AS ({_NOW_AND_VERSION} FROM store),
+        stored AS (
+            INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
+            SELECT nextval('message_seq'), arriving.*, 0, 0
+            FROM here, unnest({", ".join(f"?::{kind}[]" for kind in _ARRIVING_TYPES[1:])}) AS arriving
+            WHERE version = ?
+            RETURNING seq, queue),
+        counted AS (
+            INSERT INTO tally (queue, slot, arrived, departed)
+            SELECT queue, ?::bigint, count(*), 0 FROM stored GROUP BY queue ORDER BY queue
+            ON CONFLICT (queue, slot) DO UPDATE SET arrived = tally.arrived + excluded.arrived)
+        SELECT now, version, (SELECT array_agg(seq) FROM stored) FROM here"""
     next_seqs: str = "SELECT nextval('message_seq') FROM generate_series(1, ?)"
     last_seq: str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM message_seq"
     # Messages go from their table into the ledger in one round trip. The sum keeps the planner from reading the queue.
@@ -172,6 +190,7 @@ class PostgresEngine:
         self._sql = sql = STATEMENTS.of(PostgresSql)
         self._writes = False
         self._slot = SystemRandom().randrange(SLOTS)
+        self.sender = PostgresSender(connection, sql.send, _ARRIVING_TYPES[1:], self._slot)
         self._cursor = connection.cursor(binary=True)
         self._text_cursor = connection.cursor()
         under_way = crc32(schema.encode(), _LOCKS) - 2**31
@@ -386,10 +405,11 @@ class PostgresDatabase:
         connection = self.connection()
         try:
             connection.execute(f"SELECT pg_advisory_lock_shared({_in_use(self._schema)}, 0)".encode())
+            engine = PostgresEngine(connection, self._schema)
         except psycopg.Error as error:
             connection.close()
             raise translated(error) from error
-        return PostgresEngine(connection, self._schema)
+        return engine
 
     def exists(self) -> bool:
         try:
