@@ -22,7 +22,7 @@ from penstock.clock import system_clock
 from penstock.errors import CallerError, QueueNotFound, StoreBusy, StoreUnavailable
 from penstock.limits import Limits
 from penstock.model import Dedup, Draft, ExportRef, LedgerRow, Receipt, Settings
-from penstock.stores import Store, Unit
+from penstock.stores import Store, Unit, open_store
 from penstock.stores.sql.engine import RawSql
 from penstock.stores.sql.engines.mariadb import MariaDatabase, MariaEngine
 from penstock.stores.sql.engines.network import Database, NetworkStore
@@ -156,6 +156,15 @@ def test_what_is_open_when_the_store_is_closed_is_closed_after_it(url: str) -> N
             wait_until(lambda: not others())
     with opened(url) as store, store.unit(write=False) as unit:
         assert peek_all(unit, "q") == [b"still in time"]
+
+
+def test_long_bodies_and_short_ones_are_read_until_they_come_to_the_limit(url: str, store: Store) -> None:
+    bodies = [b"s" * 10, b"a" * 20_000, b"", b"b" * 40_000, b"", b"c" * 30_000]
+    send(store, *bodies)
+    with closing(open_store(url, limits=Limits(claim_bytes=50_000))) as small, small.unit() as unit:
+        assert [message.body for message in unit.messages.peek("q", 10)] == bodies[:4]
+        assert claim(unit, 10) == bodies[:4]
+        assert claim(unit, 10) == bodies[4:]
 
 
 def test_a_name_that_no_database_holds_is_not_found_and_does_no_harm(store: Store) -> None:

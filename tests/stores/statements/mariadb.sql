@@ -41,7 +41,7 @@ INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, fini
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, %s,
        m.receives, %s, length(m.body), m.body_hash, m.content_type,
-       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN %s ORDER BY m.seq;
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m STRAIGHT_JOIN queue AS q FORCE INDEX (PRIMARY) ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN %s ORDER BY m.seq;
 
 -- SessionSql.delete.between
 DELETE FROM message WHERE seq BETWEEN %s AND %s;
@@ -161,11 +161,8 @@ UPDATE message SET dedup_key = NULL WHERE seq IN %s AND EXISTS (
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
 -- ClaimSql.head
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
-ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
+ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.measured_head
 SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
@@ -175,11 +172,8 @@ ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s ORDER BY seq LIMIT %s;
 
 -- ClaimSql.chosen
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 0
-ORDER BY seq FOR UPDATE SKIP LOCKED) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 0
+ORDER BY seq FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.hold.between
 UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
@@ -224,17 +218,11 @@ UPDATE message SET ready_at = %s, claim = abs(claim) WHERE seq IN %s AND receive
 UPDATE message SET ready_at = %s, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN %s AND receives > 0 AND (claim >= 0 OR ready_at <= %s);
 
 -- MessageSql.peek_here
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
-ORDER BY ready_at, seq LIMIT %s) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
+ORDER BY ready_at, seq LIMIT %s;
 
 -- MessageSql.peek_later
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s;
 
 -- MessageSql.claimed
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0
@@ -364,10 +352,7 @@ SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.bodies
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq;
 
 -- MoveSql.still_there
 SELECT seq FROM message
@@ -406,16 +391,10 @@ UPDATE shipment SET until = %s, due_at = %s WHERE id = %s;
 SELECT runs FROM shipment WHERE id = %s;
 
 -- ShipmentSql.read.between
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
 
 -- ShipmentSql.read.among
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq) AS found) AS measured
-WHERE before_it < %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq IN %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
 
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = %s;
@@ -456,14 +435,14 @@ INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, fini
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, %s,
        m.receives, %s, length(m.body), m.body_hash, m.content_type,
-       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 = %s ORDER BY m.seq;
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m STRAIGHT_JOIN queue AS q FORCE INDEX (PRIMARY) ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 = %s ORDER BY m.seq;
 
 -- ShipmentSql.record.among
 INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, %s,
        m.receives, %s, length(m.body), m.body_hash, m.content_type,
-       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN %s AND ready_at = 253402300799999 AND queue + 0 = %s ORDER BY m.seq;
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m STRAIGHT_JOIN queue AS q FORCE INDEX (PRIMARY) ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq IN %s AND ready_at = 253402300799999 AND queue + 0 = %s ORDER BY m.seq;
 
 -- ShipmentSql.keep.between
 UPDATE message SET queue = %s WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 = %s;
@@ -682,6 +661,9 @@ INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, a
 
 -- MariaSql.one_message
 (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0);
+
+-- MariaSql.bodies
+SELECT seq, body FROM message WHERE seq IN %s;
 
 -- MariaSql.take_tickets
 INSERT INTO ticket (seq) VALUES;

@@ -44,6 +44,8 @@ _MEASURED = {
     **dict.fromkeys(("content_type", "attributes", "came_from"), "NULL"),
     **dict.fromkeys(("ready_at", "claim"), "0"),
 }
+# The same columns without a body that is longer than a parameter, and at the end how long each is.
+_LEAVING_OUT = {**_MESSAGE, "body": "CASE WHEN length(body) <= ? THEN body END", "size": "length(body)"}
 
 
 def column_of_message(name: str) -> itemgetter[int]:
@@ -53,7 +55,6 @@ def column_of_message(name: str) -> itemgetter[int]:
 
 # What several statements share.
 _SHARED = {
-    "message": ", ".join(_MESSAGE.values()),
     "measured": ", ".join(_MEASURED.values()),
     "queue": """q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
         q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
@@ -71,9 +72,9 @@ _SHARED = {
     SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, ?,
            m.receives, ?, length(m.body), m.body_hash, m.content_type,
            CASE q.ledger WHEN {LedgerMode.BODIES:d} THEN m.body END""",
-    # The sum keeps a database from going through all queues, and through the messages of each.
-    "as_the_queue_wants": f"JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> {LedgerMode.OFF:d}",
 }
+# The sum keeps a database from going through all queues, and through the messages of each.
+_AS_THE_QUEUE_WANTS = f"ON q.number = m.queue + 0 WHERE q.ledger <> {LedgerMode.OFF:d}"
 
 
 class _Among:
@@ -138,11 +139,20 @@ class Dialect(Struct, frozen=True, kw_only=True):
     # Whether the driver hands out rows one by one, so that `Engine.rows_within` just stops reading. Elsewhere the
     # statement itself adds up the bodies, and has one parameter more, the budget.
     streams: bool
+    # Whether it leaves out long bodies instead: then its first parameter is how long a body may be, and its last column
+    # how long each is.
+    leaves_out: bool = False
+    # How the queue joins the messages that go into the ledger. Some databases need to be told to begin with those.
+    join_queue: str = "JOIN queue AS q"
 
     def render(self, template: str) -> str:
+        leaves_out = self.leaves_out and isinstance(template, Bounded)
+        message = _LEAVING_OUT if leaves_out else _MESSAGE
         text = cleandoc(
             template.format(
                 **_SHARED,
+                message=", ".join(message.values()),
+                as_the_queue_wants=f"{self.join_queue} {_AS_THE_QUEUE_WANTS}",
                 among=_Among(self.among),
                 unless_there=self.unless_there,
                 lock=self.lock,
@@ -152,7 +162,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
                 ledger_of_queue=self.ledger_of_queue,
             )
         )
-        if isinstance(template, Bounded) and not self.streams:
+        if isinstance(template, Bounded) and not self.streams and not leaves_out:
             text = _within_budget(text)
         return self.with_parameters(text)
 
@@ -163,7 +173,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 def _within_budget(text: str) -> str:
     """The messages a statement finds, while the bodies before them come to less than one more parameter."""
-    return f"""SELECT {_SHARED["message"]} FROM (
+    return f"""SELECT {", ".join(_MESSAGE.values())} FROM (
 SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
 FROM ({text}) AS found) AS measured
 WHERE before_it < ? ORDER BY ready_at, seq"""
