@@ -65,7 +65,7 @@ def sends(server: PostgresServer, effort: Effort) -> Result:
         server.drop(url)
     return at_least(
         f"durable sends, PostgreSQL store ÷ SQLite store, {CONNECTIONS} connections",
-        0.6,
+        0.7,
         statistics.median(postgresql / sqlite for postgresql, sqlite in measured),
         lies_in_memory(server),
         postgresql=statistics.median(postgresql for postgresql, _ in measured),

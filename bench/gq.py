@@ -1,4 +1,5 @@
-"""gq on PostgreSQL: pushes beside plain psycopg, consumers in several processes, and two other queues on PostgreSQL.
+"""gq on PostgreSQL: pushes beside plain psycopg, consumers in several processes, two other queues on PostgreSQL, and
+the same on MariaDB.
 
 Everybody works on a private server with its usual durability, and on a fresh database for each measurement. What is
 consumed is worked off from the start of the worker to its return after the last job, with every outcome written; the
@@ -25,8 +26,8 @@ import psycopg
 
 from bench.databases import QUEUE, ROUNDS, fill, lies_in_memory
 from bench.foundation import BODY
-from bench.measure import Effort, Result, absent, at_least
-from devtools.databases import NotInstalled, PostgresServer
+from bench.measure import Effort, Result, absent, at_least, spread
+from devtools.databases import MariadbServer, NotInstalled, PostgresServer, Server
 from penstock.clock import system_clock
 from penstock.gq import Client
 from penstock.ids import body_hash
@@ -39,7 +40,8 @@ JOBS_A_SECOND = 10_000
 PEERS = Path(__file__).parent / "peers"
 PYTHON = Path(__file__).parent.parent / ".venv-peers" / "bin" / "python"
 START_SECONDS = 60
-BESIDE_PEERS = "gq consume ÷ the faster of pgqueuer and procrastinate, one process each"
+BESIDE_PEERS = f"gq consume in batches of {BATCH} ÷ the fastest of pgqueuer and procrastinate, one process each"
+PASSED_IN = (10, 100)
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def gq(effort: Effort) -> Iterator[Result]:
     with server:
         yield pushing(server, effort)
         yield from consuming(server, effort)
+        yield from passing(server, effort)
 
 
 # Pushing
@@ -158,14 +161,15 @@ def consuming(server: PostgresServer, effort: Effort) -> Iterator[Result]:
     named = {
         peer: max((one for one in settings if one.peer == peer), key=lambda one: medians[one]) for peer in versions
     }
-    ours = max((rates[1, batch] for batch in (BATCH, LARGE_BATCH)), key=statistics.median)
+    ratios = [own / theirs for own, theirs in zip(rates[1, BATCH], rates[fastest], strict=True)]
+    at_their_best = [f"{peer} {versions[peer]} at its fastest, {one}" for peer, one in named.items()]
     yield at_least(
         BESIDE_PEERS,
         2,
-        statistics.median(own / theirs for own, theirs in zip(ours, rates[fastest], strict=True)),
-        ", ".join(f"{peer} {versions[peer]} at its fastest, {one}" for peer, one in named.items()),
-        gq=statistics.median(ours),
-        gq_in_batches_of_100=statistics.median(rates[1, BATCH]),
+        statistics.median(ratios),
+        ", ".join(filter(None, [*at_their_best, spread(ratios)])),
+        gq=statistics.median(rates[1, BATCH]),
+        gq_in_batches_of_1000=statistics.median(rates[1, LARGE_BATCH]),
         **{peer: medians[one] for peer, one in named.items()},
         pgqueuer_in_batches_of_100=medians[SETTINGS[0]],
     )
@@ -232,6 +236,60 @@ def worked_off(server: PostgresServer, setting: Setting, seconds: float) -> tupl
     server.drop(url)
     done, spent, version = output.split()
     return int(done) / float(spent), version
+
+
+# The other database
+
+
+def passing(postgresql: PostgresServer, effort: Effort) -> Iterator[Result]:
+    """Pushed and consumed by one process, which has nothing else to do."""
+    names = {batch: f"gq push and consume in batches of {batch}, MariaDB ÷ PostgreSQL" for batch in PASSED_IN}
+    try:
+        mariadb = MariadbServer()
+    except NotInstalled as missing:
+        for name in names.values():
+            yield absent(name, "≥ 0.5", str(missing))
+        return
+    measured: dict[int, list[tuple[float, float]]] = {batch: [] for batch in PASSED_IN}
+    with mariadb:
+        for _ in range(effort.rounds(ROUNDS)):
+            for batch, rates in measured.items():
+                rates.append((passed(mariadb, batch, effort.seconds), passed(postgresql, batch, effort.seconds)))
+    for batch, rates in measured.items():
+        ratios = [one / other for one, other in rates]
+        yield at_least(
+            names[batch],
+            0.5,
+            statistics.median(ratios),
+            spread(ratios),
+            mariadb=statistics.median(one for one, _ in rates),
+            postgresql=statistics.median(other for _, other in rates),
+        )
+
+
+def passed(server: Server, batch: int, seconds: float) -> float:
+    """Messages a second: pushed for half of the time, then consumed until none is left."""
+    url = server.new_url()
+    pushed = done = 0
+    with Client(url) as client:
+        producer, consumer = client.producer(QUEUE, batch), client.consumer(QUEUE, batch)
+        started = time.perf_counter()
+        while time.perf_counter() - started < seconds / 2:
+            for _ in range(batch):
+                producer.push(BODY)
+            pushed += batch
+        producer.flush()
+
+        def callback(_payload: bytes) -> None:
+            nonlocal done
+            done += 1
+            if done == pushed:
+                consumer.stop()
+
+        consumer.process(callback)
+        spent = time.perf_counter() - started
+    server.drop(url)
+    return pushed / spent
 
 
 MEASURES = {"gq": gq}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 
 
@@ -25,6 +25,16 @@ def at_least(measure: str, target: float, ratio: float, note: str = "", **figure
 
 def at_most(measure: str, target: float, ratio: float, note: str = "", **figures: float) -> Result:
     return Result(measure, f"≤ {target}", ratio, ratio <= target, figures, note)
+
+
+def told(measure: str, ratio: float, note: str = "", **figures: float) -> Result:
+    """Worth knowing, and without a target."""
+    return Result(measure, "–", ratio, None, figures, note)
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """How far the rounds lie apart; nothing where there was one."""
+    return f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else ""
 
 
 def absent(measure: str, target: str, note: str) -> Result:

@@ -20,6 +20,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
+
+
 def wait_until_it_answers(port: int, process: subprocess.Popen[bytes], path: str = "/") -> None:
     while process.poll() is None:
         try:
@@ -81,7 +85,7 @@ def asgi_noop() -> Iterator[str]:
 
 
 @contextmanager
-def redis(folder: Path) -> Iterator[int]:
+def redis(folder: Path) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     """Redis as durable as it gets: every write synced before it is answered."""
     port = free_port()
     options = [
@@ -95,12 +99,15 @@ def redis(folder: Path) -> Iterator[int]:
         "always",
         "--save",
         "",
+        # Nor does it ever compact its log beside the measure, as it would every few seconds.
+        "--auto-aof-rewrite-percentage",
+        "0",
     ]
     process = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
     try:
         while subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True).stdout != b"PONG\n":
             time.sleep(0.02)
-        yield port
+        yield port, process
     finally:
         process.terminate()
         process.wait()
@@ -109,6 +116,25 @@ def redis(folder: Path) -> Iterator[int]:
 def resident_mb(process: subprocess.Popen[bytes]) -> float:
     fields = Path(f"/proc/{process.pid}/statm").read_text().split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def cpu_seconds(server: int) -> float:
+    """What a process and its descendants have spent, those included that have ended."""
+    parents, spent = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(stat.parent.name)
+        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    ticks = 0
+    for pid, used in spent.items():
+        ancestor = pid
+        while ancestor not in (server, 0):
+            ancestor = parents.get(ancestor, 0)
+        ticks += used if ancestor == server else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def is_installed(program: str) -> bool:
