@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bench import databases, emodb, foundation, gq, mqcore, pipeline, redis, vsqs
+from bench import databases, emodb, foundation, gq, memory, mqcore, pipeline, redis, stages, stalls, vsqs
 from bench.measure import Effort, Result, as_json, missed, table
 from bench.servers import is_installed
 
@@ -20,6 +20,9 @@ Measure = Callable[[Effort], Iterator[Result]]
 MEASURES: dict[str, Measure] = {
     **foundation.MEASURES,
     **redis.MEASURES,
+    **stages.MEASURES,
+    **memory.MEASURES,
+    **stalls.MEASURES,
     **vsqs.MEASURES,
     **emodb.MEASURES,
     **mqcore.MEASURES,

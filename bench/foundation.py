@@ -63,7 +63,7 @@ def rounds(effort: Effort) -> Iterator[dict[str, float]]:
         figures = {}
         with servers.asgi_noop() as url:
             figures["asgi_noop"] = wrk(f"{url}/noop/q", CONNECTIONS, seconds, "send").per_second
-        with servers.edge_noop() as url:
+        with servers.edge_noop() as (url, _):
             figures["edge_noop"] = wrk(f"{url}/noop/q", CONNECTIONS, seconds, "send").per_second
             figures["noop_median_us"] = wrk(f"{url}/noop/q", 1, seconds, "send").median_s * 1e6
         with folder() as path:

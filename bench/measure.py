@@ -32,6 +32,11 @@ def told(measure: str, ratio: float, note: str = "", **figures: float) -> Result
     return Result(measure, "–", ratio, None, figures, note)
 
 
+def described(measure: str, note: str = "", **figures: float) -> Result:
+    """Figures without a ratio."""
+    return Result(measure, "–", None, None, figures, note)
+
+
 def spread(ratios: Sequence[float]) -> str:
     """How far the rounds lie apart; nothing where there was one."""
     return f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else ""

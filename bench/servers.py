@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 
@@ -26,13 +26,13 @@ def port_of(url: str) -> int:
 
 def wait_until_it_answers(port: int, process: subprocess.Popen[bytes], path: str = "/") -> None:
     while process.poll() is None:
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", path)
-            connection.getresponse().read()
-            return
-        except OSError:
-            time.sleep(0.005)
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+            try:
+                connection.request("GET", path)
+                connection.getresponse().read()
+                return
+            except OSError:
+                time.sleep(0.005)
     raise RuntimeError(f"the server ended with {process.returncode}")
 
 
@@ -48,21 +48,29 @@ def _running(port: int, command: list[str], path: str = "/") -> Iterator[subproc
 
 
 @contextmanager
-def penstock(store: Path | str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+def penstock(store: Path | str, *words: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """`store` is a URL, or a folder for the embedded one."""
     port = free_port()
-    command = [sys.executable, "-m", "penstock", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "penstock", "serve", "--port", str(port), *words]
     store_url = store if isinstance(store, str) else f"sqlite:///{store}/penstock.db"
     with _running(port, [*command, "--store", store_url], "/health") as process:
         yield f"http://127.0.0.1:{port}", process
 
 
 @contextmanager
-def edge_noop() -> Iterator[str]:
-    """Our edge and routing with every route of the product, and one more that does nothing."""
+def edge_noop(*words: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Our edge and routing with every route of the product, and some that do nothing."""
     port = free_port()
-    with _running(port, [sys.executable, "-m", "bench.noop_edge", str(port)]):
-        yield f"http://127.0.0.1:{port}"
+    with _running(port, [sys.executable, "-m", "bench.noop_edge", str(port), *words]) as process:
+        yield f"http://127.0.0.1:{port}", process
+
+
+@contextmanager
+def sockets_noop() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Reads and writes, and nothing in between."""
+    port = free_port()
+    with _running(port, [sys.executable, "-m", "bench.noop_sockets", str(port)]) as process:
+        yield f"http://127.0.0.1:{port}", process
 
 
 @contextmanager
