@@ -1,8 +1,8 @@
 """`make bench`: run the measures and print them as a table, or as JSON with `BENCH_ARGS=--json`.
 
 `python -m bench` exits with 1 when a target is missed, and names it, and with 2 when it could not begin; make itself
-exits with 2 for either. `BENCH_ARGS=--quick` takes less than three minutes: single, shorter rounds over a tenth of the
-messages, without the pipeline, whose Spark takes as long to start.
+exits with 2 for either. `BENCH_ARGS="--only peers --svg docs/figures.svg"` draws the peers. `BENCH_ARGS=--quick` takes
+a few minutes: single, shorter rounds over a tenth of the messages, without what takes longest to start or to fill.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
-from bench import databases, emodb, foundation, gq, memory, mqcore, pipeline, redis, stages, stalls, vsqs
+from bench import beside, databases, emodb, foundation, gq, memory, mqcore, pipeline, redis, stages, stalls, vsqs
 from bench.measure import Effort, Result, as_json, missed, table
+from bench.occasion import Occasion
+from bench.picture import keep
 from bench.servers import is_installed
 
 Measure = Callable[[Effort], Iterator[Result]]
@@ -20,6 +23,7 @@ Measure = Callable[[Effort], Iterator[Result]]
 MEASURES: dict[str, Measure] = {
     **foundation.MEASURES,
     **redis.MEASURES,
+    **beside.MEASURES,
     **stages.MEASURES,
     **memory.MEASURES,
     **stalls.MEASURES,
@@ -32,7 +36,8 @@ MEASURES: dict[str, Measure] = {
 }
 
 
-NOT_QUICK = ("pipeline",)
+# Unless they are asked for by name.
+NOT_QUICK = ("peers", "peers-depth", "pipeline", "stalls")
 QUICK_SECONDS = 1.0
 
 
@@ -43,7 +48,13 @@ def main(
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--seconds", type=float, help="how long each load runs (default: 5, or 1 with --quick)")
     parser.add_argument(
-        "--quick", action="store_true", help=f"rough figures in less than three minutes, without {', '.join(NOT_QUICK)}"
+        "--quick", action="store_true", help=f"rough figures in a few minutes, without {', '.join(NOT_QUICK)}"
+    )
+    parser.add_argument(
+        "--svg",
+        type=Path,
+        metavar="FILE",
+        help="draw the peers of this run, and keep their figures beside the picture, as .json",
     )
     parser.add_argument("--only", choices=sorted(measures), action="append", help="run only these measures")
     options = parser.parse_args(words)
@@ -57,7 +68,10 @@ def main(
             results.append(result)
             if not options.json:
                 print(table([result]).splitlines()[-1], file=sys.stderr, flush=True)
-    print(as_json(results) if options.json else table(results))
+    occasion = Occasion.now()
+    print(as_json(results) if options.json else f"{occasion}\n\n{table(results)}")
+    if options.svg:
+        keep(options.svg, occasion, results)
     misses = missed(results)
     for line in misses:
         print(line, file=sys.stderr)

@@ -59,7 +59,7 @@ def theirs(seconds: float) -> dict[str, Rate]:
         }
         benchmark = redis_benchmark(port, seconds)
     if benchmark > rates[SENDS].per_second:
-        rates[SENDS] = Rate(benchmark, 0, 0)
+        rates[SENDS] = Rate(benchmark, 0, 0, 0)
     return rates
 
 

@@ -49,9 +49,10 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True)
 class Rate:
-    """Messages a second; and the cores that the load and the server were busy with meanwhile."""
+    """Messages a second, and all of them; and the cores that the load and the server were busy with meanwhile."""
 
     per_second: float
+    count: int
     load_cores: float
     server_cores: float
 
@@ -66,19 +67,20 @@ def connect(port: int, dialect: Dialect, number: int) -> socket.socket:
 class _Lane:
     """A worker and its connection."""
 
-    __slots__ = ("_left", "_receive", "_send", "_step", "_worker", "connection")
+    __slots__ = ("_left", "_receive", "_send", "_step", "_worker", "connection", "is_done")
 
     def __init__(self, connection: socket.socket, worker: Worker) -> None:
         self.connection = connection
         self._receive, self._send, self._worker = connection.recv, connection.sendall, worker
         self._left = b""
         self._step = next(worker)
+        self.is_done = False
 
     def start(self) -> None:
         self._send(self._step.request)
 
     def go_on(self) -> int:
-        """How many messages are finished now, or -1 when the worker has returned."""
+        """How many messages are finished now."""
         data = self._receive(_RECEIVED_AT_ONCE)
         if not data:
             raise ConnectionError("the server has closed the connection")
@@ -92,7 +94,8 @@ class _Lane:
         try:
             self._step = step = self._worker.send(data)
         except StopIteration:
-            return -1
+            self.is_done = True
+            return done
         self._send(step.request)
         return done
 
@@ -113,18 +116,19 @@ def drive(
         for lane in lanes.values():
             lane.start()
         while lanes and time.perf_counter() - started < seconds:
-            for descriptor, _ in epoll.poll(1):
-                done = lanes[descriptor].go_on()
-                if done > 0:
-                    count += done
-                elif done < 0:
+            ready = epoll.poll(0.2)
+            for descriptor, _ in ready:
+                lane = lanes[descriptor]
+                count += lane.go_on()
+                if lane.is_done:
                     epoll.unregister(descriptor)
                     lanes.pop(descriptor).connection.close()
-            last = time.perf_counter() if lanes else last
+            if ready:  # at the end, all may be waiting for messages that do not come
+                last = time.perf_counter()
         spent = last - started
     for lane in lanes.values():
         lane.connection.close()
-    return Rate(count / spent, (time.process_time() - busy) / spent, (cpu_seconds(server) - asked) / spent)
+    return Rate(count / spent, count, (time.process_time() - busy) / spent, (cpu_seconds(server) - asked) / spent)
 
 
 def latencies(port: int, dialect: Dialect, work: Callable[[int], Worker], seconds: float) -> list[float]:

@@ -1,17 +1,20 @@
-"""Penstock's native API: batches in JSON, or in Arrow."""
+"""Penstock itself, on SQLite: single messages by way of mqs, batches by the native API in JSON or in Arrow."""
 
 from __future__ import annotations
 
 import json
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 
+from bench import servers
+from bench.peers.peer import BATCH, BODY, Peer, Running, spoken
 from bench.wire import Step, Worker
 
-BATCH = 1_000
-BODY = b"x" * 200
 ARROW = "application/vnd.apache.arrow.stream"
 _RECEIPT = re.compile(rb'"receipt":"([^"]+)"')
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
@@ -101,3 +104,12 @@ class Native:
             if not count:
                 return
             checked((yield Step(request(f"POST {self._path}/ack", body, *form), is_whole, count)))
+
+
+@contextmanager
+def run(folder: Path) -> Iterator[Running]:
+    with servers.penstock(folder) as (url, process):
+        yield spoken(Native(arrow=True), servers.port_of(url), process.pid)
+
+
+PENSTOCK = Peer("Penstock", "SQLite; single messages over mqs, batches over the native API in Arrow", lambda: "", run)

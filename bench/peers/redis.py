@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from bench import servers
+from bench.peers.peer import BATCH, BODY, Peer, Running, spoken
 from bench.wire import Step, Worker, lines
 
-BATCH = 1_000
-BODY = b"x" * 200
 _ID = re.compile(rb"\r\n(\d+-\d+)\r\n")
 _LINES_BEFORE, _LINES_OF_AN_ENTRY = 5, 8
 
@@ -79,3 +82,17 @@ class Resp:
             request = command(b"XACK", b"s", b"g", *ids) + command(b"XDEL", b"s", *ids)
             reply = yield Step(request, lines(2), len(ids))
             assert reply == b":%d\r\n" % len(ids) * 2, reply
+
+
+@contextmanager
+def run(folder: Path) -> Iterator[Running]:
+    with servers.redis(folder) as (port, process):
+        yield spoken(Resp(), port, process.pid)
+
+
+REDIS = Peer(
+    "Redis streams",
+    "`appendfsync always`; XADD, XREADGROUP, XACK + XDEL",
+    lambda: "" if servers.is_installed("redis-server") else "redis-server is not installed",
+    run,
+)
