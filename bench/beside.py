@@ -25,7 +25,7 @@ from bench.wire import Rate, percentile
 
 ROUNDS = 3
 DEEP = 10_000_000
-FILL_S = 120
+FILL_S = 150
 PEER, DEEP_PEER = "peer: ", "deep peer: "
 _LATE = 0.99
 
