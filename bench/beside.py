@@ -38,7 +38,15 @@ def _never(_folder: Path) -> AbstractContextManager[Running]:
     raise NotImplementedError
 
 
-NOT_TO_BE_HAD = [Peer("ElasticMQ", "", lambda: "Debian has no package of it", _never)]
+NOT_TO_BE_HAD = [
+    Peer("ElasticMQ", "", lambda: "Debian has no package of it", _never),
+    Peer(
+        "moto",
+        "",
+        lambda: "it keeps its messages in memory only",
+        _never,
+    ),
+]
 
 
 def asked(running: Running, seconds: float) -> dict[str, float]:

@@ -231,7 +231,8 @@ def worked_off(server: PostgresServer, setting: Setting, seconds: float) -> tupl
     """Jobs a second, and the version that did them."""
     url = server.new_url()
     sizes = [round(setting.jobs_a_second * seconds), 2 * seconds, setting.size, setting.workers]
-    command = [PYTHON, PEERS / f"drain_{setting.peer}.py", url, *map(str, sizes)]
+    # `-P`: what lies beside the program is not what it imports.
+    command = [PYTHON, "-P", PEERS / f"drain_{setting.peer}.py", url, *map(str, sizes)]
     output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     server.drop(url)
     done, spent, version = output.split()

@@ -17,6 +17,7 @@ BATCHING = 4
 BATCH = 1_000
 BODY = b"x" * 200
 _START_S = 60
+_STOP_S = 15
 
 
 @dataclass(frozen=True)
@@ -94,4 +95,8 @@ def started(
         yield process
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
