@@ -32,7 +32,7 @@ _STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .title { font-weight: 600 }
 .small { font-size: 11px; fill: #57606a }
-.ours { fill: #0969da } .theirs { fill: #8c959f } .late { opacity: .4 }
+.ours { fill: #0969da } .theirs { fill: #8c959f } .late, .loose { opacity: .4 }
 @media (prefers-color-scheme: dark) {
   text { fill: #e6edf3 } .small { fill: #9198a1 }
   .ours { fill: #4493f8 } .theirs { fill: #6e7681 }
@@ -78,7 +78,7 @@ def drawn(kept: dict) -> str:
 
 
 def _bar(name: str, value: float, late: float | None, longest: float, top: int) -> list[str]:
-    kind = "ours" if name == OURS else "theirs"
+    kind = "ours" if name == OURS else "theirs loose" if name.endswith("not durable") else "theirs"
     middle = top + _ROW * 0.7
     shown = f"{value:,.0f}" + (f" and {late:,.0f}" if late else "")
 
