@@ -38,7 +38,7 @@ from penstock.model import (
     ShipmentState,
     Tally,
 )
-from penstock.stores import Store, Unit, open_store
+from penstock.stores import Store, Unit, open_store, protocol
 from penstock.stores.protocol import NOUNS, Messages, Noun, needed
 
 
@@ -192,9 +192,14 @@ class NounVerbs:
         def call(*args: object, **given: Any) -> Any:
             with self._verbs.unit(write=verb not in _CHANGES_NOTHING) as unit:
                 method = getattr(needed(getattr(unit, self._noun), self._noun), verb)
-                return method(**self._filled([*inspect.signature(method).parameters.values()], args, given))
+                return method(**self._filled(self._parameters(verb), args, given))
 
         return call
+
+    def _parameters(self, verb: str) -> list[Parameter]:
+        """As the contract has them: compiled methods do not tell."""
+        contract = getattr(protocol, self._noun.capitalize())
+        return [*inspect.signature(getattr(contract, verb)).parameters.values()][1:]
 
     def _filled(self, parameters: list[Parameter], args: Sequence[object], given: dict[str, Any]) -> dict[str, Any]:
         names = [one.name for one in parameters if one.name not in ("now", "queue")]

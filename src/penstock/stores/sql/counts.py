@@ -74,7 +74,7 @@ class Counts:
         counts = []
         for queue in queues:
             look, tally = looks[queue.number], tallies[queue.number]
-            waiting, claimed = int(look.waiting), int(look.claimed)
+            waiting, claimed = look.waiting, look.claimed
             ready_since = [sent_at.get(seq) for seq in (look.oldest_run_out, look.oldest_ready) if seq is not None]
             waiting_since = None if look.oldest_waiting is None else sent_at.get(look.oldest_waiting)
             backing_off, is_complete = self._backing_off(queue, now, limit)
@@ -97,7 +97,9 @@ class Counts:
         for queue in queues:
             number = queue.number
             params += (number, number, now, limit, number, number, now, limit)
-        return [_Look(*row) for row in self._session.engine.rows(self._sql.look[len(queues) - 1], params)]
+        rows = self._session.engine.rows(self._sql.look[len(queues) - 1], params)
+        # A sum of MariaDB is a decimal number.
+        return [_Look(queue, int(waiting), int(claimed), *oldest) for queue, waiting, claimed, *oldest in rows]
 
     def _backing_off(self, queue: Queue, now: int, limit: int) -> tuple[int, bool]:
         """How many claims have run out whose messages have not been put off yet, and whether these are all: behind the
