@@ -23,7 +23,9 @@ from zlib import crc32
 
 import msgspec
 import psycopg
+from psycopg import pq
 from psycopg import sql as names
+from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8BinaryDumper
 
 from penstock import ids
@@ -41,7 +43,7 @@ from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Row
 from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
-from penstock.stores.sql.engines.postgresql_sender import PostgresSender
+from penstock.stores.sql.engines.postgresql_sender import PostgresSender, array_of_numbers
 from penstock.stores.sql.statements import Dialect, Statements
 
 log = logging.getLogger(__name__)
@@ -180,12 +182,32 @@ def _in_use(schema: str) -> int:
     return crc32(schema.encode(), _LOCKS + 1) - 2**31
 
 
+class Numbers:
+    """A parameter of the type `bigint[]`."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[int]) -> None:
+        self.values = values
+
+
+class _NumbersDumper(Dumper):
+    """psycopg takes any list: it looks at every element, more than once. Of ours it need not."""
+
+    format = pq.Format.BINARY
+    oid = psycopg.postgres.types["int8"].array_oid
+
+    def dump(self, obj: Numbers) -> bytes:
+        return array_of_numbers(obj.values)
+
+
 class PostgresEngine:
     statements: ClassVar[Statements] = STATEMENTS
     shared = True
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
+        connection.adapters.register_dumper(Numbers, _NumbersDumper)
         self.connection = connection
         self._sql = sql = STATEMENTS.of(PostgresSql)
         self._writes = False
@@ -274,8 +296,8 @@ class PostgresEngine:
         except psycopg.Error as error:
             raise translated(error) from error
 
-    def listed(self, numbers: Iterable[int]) -> list[int]:
-        return list(numbers)
+    def listed(self, numbers: Iterable[int]) -> Numbers:
+        return Numbers(list(numbers))
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
         if len(rows) < _COPY_ROWS:
@@ -317,7 +339,7 @@ class PostgresEngine:
         self.run(self._sql.change_queues)
 
     def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: int, now: int) -> Set[int]:
-        params = (list(claims), list(claims.values()), queue, now, outcome)
+        params = (Numbers(list(claims)), Numbers(list(claims.values())), queue, now, outcome)
         return {seq for (seq,) in self.rows(self._sql.finish_claimed, params)}
 
     def enter_ledger(self) -> None:

@@ -25,6 +25,7 @@ _BINARY = 1
 _OIDS = {"int8": 20, "text": 25, "bytea": 17}
 # Dimensions, whether there are NULLs, the type of the elements; how many there are, and the number of the first.
 _ARRAY = Struct(">iiiii")
+_EMPTY_ARRAY = Struct(">iii")
 # An element is its length and its bytes; one that is NULL has this length.
 _LENGTH = Struct(">i")
 _NULL = _LENGTH.pack(-1)
@@ -126,6 +127,13 @@ def _element(value: int | str | bytes | None) -> bytes:
         encoded = value.encode()
         return _LENGTH.pack(len(encoded)) + encoded
     return _NUMBER.pack(8, value)
+
+
+def array_of_numbers(values: Sequence[int]) -> bytes:
+    """As a parameter of the type `bigint[]`."""
+    if not values:
+        return _EMPTY_ARRAY.pack(0, 0, _OIDS["int8"])
+    return _array("int8", values)
 
 
 def _numbers(array: bytes) -> tuple[int, ...]:
