@@ -154,6 +154,13 @@ class TestClaim:
         assert collapse.outcomes().count(Outcome.COLLAPSED) == 39
 
     @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+    def test_one_claim_finishes_no_more_twins_than_it_may_however_many_it_asks_for(self, collapse):
+        collapse.send(*[b"x"] * 40)
+        claimed = collapse.claimed(limit=30)
+        assert ([message.body for message in claimed.messages], claimed.more) == ([b"x"], True)
+        assert len(collapse.outcomes()) <= 2 * 3
+
+    @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
     def test_a_batch_longer_than_a_step_holds_no_twins(self, collapse):
         collapse.send(*[b"x"] * 8, b"y", *[b"x"] * 8)
         handed_out, more = [], True
