@@ -107,7 +107,8 @@ class Claims:
         taken: list[Row] = []
         after, room, rounds, left_out = start.after, limits.claim_bytes, 0, 0
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
-        while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < limits.step_rows:
+        enough = max(limit, limits.step_rows)
+        while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < enough:
             rows = self._head(found, terms, after, limit - len(taken), room)
             if not rows and not start.after:
                 return taken, False
