@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import apsw
 import pytest
@@ -651,8 +650,8 @@ class TestSharing:
 
 class TestRoom:
     def device(self, monkeypatch, free: int, size: int = 2**40) -> None:
-        def statvfs(_path: object) -> object:
-            return SimpleNamespace(f_blocks=size // 4096, f_frsize=4096, f_bavail=free // 4096)
+        def statvfs(_path: object) -> os.statvfs_result:
+            return os.statvfs_result((4096, 4096, size // 4096, free // 4096, free // 4096, 0, 0, 0, 0, 255))
 
         monkeypatch.setattr(sqlite.os, "statvfs", statvfs)
 

@@ -34,7 +34,7 @@ INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, fini
                     receives, outcome, size, body_hash, content_type, body)
 SELECT m.queue, m.seq, m.sent_at, m.first_claimed_at, m.last_claimed_at, %s,
        m.receives, %s, length(m.body), m.body_hash, m.content_type,
-       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m JOIN queue AS q ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq BETWEEN %s AND %s ORDER BY m.seq;
+       CASE q.ledger WHEN 2 THEN m.body END FROM message AS m STRAIGHT_JOIN queue AS q FORCE INDEX (PRIMARY) ON q.number = m.queue + 0 WHERE q.ledger <> 0 AND seq BETWEEN %s AND %s ORDER BY m.seq;
 
 -- SessionSql.record.among
 INSERT INTO ledger (queue, seq, sent_at, first_claimed_at, last_claimed_at, finished_at,
