@@ -1,7 +1,7 @@
 """How to get the optional parts: Spark, Arrow and the database drivers.
 
 The name `penstock` belongs to another project on PyPI, so no text of ours may tell a reader to install it from there:
-only a checkout, or the wheel that `make wheel` builds from it, can be installed.
+only a checkout, or a wheel that `make dist` builds from it, can be installed.
 """
 
 from __future__ import annotations
