@@ -82,8 +82,8 @@ def peers(effort: Effort) -> Iterator[Result]:
     known = all_peers()
     missing = {peer.name: peer.missing() for peer in known}
     measured: dict[str, list[dict[str, float]]] = {}
-    for _ in range(effort.rounds(ROUNDS)):
-        for peer in known:
+    for turn in range(effort.rounds(ROUNDS)):
+        for peer in [*known[turn:], *known[:turn]]:  # nobody is always the first
             if not missing[peer.name]:
                 with folder() as path, peer.run(path) as running:
                     measured.setdefault(peer.name, []).append(asked(running, effort.seconds))
