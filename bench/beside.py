@@ -83,7 +83,7 @@ def peers(effort: Effort) -> Iterator[Result]:
     missing = {peer.name: peer.missing() for peer in known}
     measured: dict[str, list[dict[str, float]]] = {}
     for turn in range(effort.rounds(ROUNDS)):
-        for peer in [*known[turn:], *known[:turn]]:  # nobody is always the first
+        for peer in [*known[turn:], *known[:turn]]:  # another is first in every round
             if not missing[peer.name]:
                 with folder() as path, peer.run(path) as running:
                     measured.setdefault(peer.name, []).append(asked(running, effort.seconds))

@@ -32,7 +32,7 @@ _PLAIN = {"retention_timeout": 864_000, "visibility_timeout": 600, "message_dedu
 def folder() -> Iterator[Path]:
     """On the disk that holds the project: a sync must be a real one, and /tmp may be memory.
 
-    What others have left to be written is written first: it would slow down whoever comes next.
+    What others have left to be written is written first: it would slow down what comes next.
     """
     os.sync()
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent.parent, prefix=".bench-") as path:
