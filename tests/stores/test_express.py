@@ -13,7 +13,7 @@ from penstock.broker import LocalBroker
 from penstock.clock import system_clock
 from penstock.errors import QueueNotFound, StoreUnavailable
 from penstock.model import Dedup, Draft, Message, Sent, Settings
-from penstock.stores.protocol import Express
+from penstock.stores.protocol import Sending
 from penstock.stores.sql.engines.network import NetworkStore
 from penstock.stores.sql.engines.postgresql import PostgresDatabase
 from penstock.timings import Timings
@@ -56,7 +56,7 @@ def know(store: NetworkStore) -> None:
             unit.find_queue(name)
 
 
-def waited_for(express: Express) -> Express:
+def waited_for(express: Sending) -> Sending:
     poll = select.poll()
     while True:
         poll.register(express.descriptor, select.POLLIN | (select.POLLOUT if express.is_writing else 0))

@@ -56,7 +56,7 @@ class _Trip:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        express: protocol.Express,
+        express: protocol.Sending,
         groups: list[list[Send]],
         served: Callable[[set[str]], object],
         serve_otherwise: Callable[[], object],

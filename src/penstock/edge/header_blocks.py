@@ -22,7 +22,7 @@ _BLOCKS_KEPT: Final = 1024
 
 class HeaderBlocks:
     """`known` has the headers of each block and the length of the body they declare. Requests with the same block
-    share the headers, which nobody may change."""
+    share the headers, which are never changed."""
 
     __slots__ = ("_lately", "known")
 

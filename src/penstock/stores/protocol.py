@@ -537,10 +537,10 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-class Express(Protocol):
+class Sending(Protocol):
     """Sends on their way to a store, and no thread that waits for them.
 
-    Whoever has begun it watches its descriptor: whenever that can be read from, or written to while `is_writing`,
+    The one that has begun it watches its descriptor: whenever that can be read from, or written to while `is_writing`,
     `go_on` is due. Once that says so, `end` is, and nothing else any more.
     """
 
@@ -562,7 +562,7 @@ class Express(Protocol):
 class ExpressStore(Protocol):
     """A store to which sends can also go without a thread: what a thread costs is more than all the rest."""
 
-    def begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Express | None:
+    def begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Sending | None:
         """Send to each of these queues, in a unit of its own, with the promises of `Unit.send` and of `Store.unit`.
 
         None where a unit is needed, because something is not at hand that has to be waited for, or looked up: nothing

@@ -3,6 +3,8 @@
 What all such databases have in common: a bounded set of connections, a clock that all processes share, and the
 database going away and coming back. A lost connection is replaced at the next unit; while the database cannot be
 reached, units fail at once instead of each waiting for it.
+
+One file because the connections and the store that lends them out decide together when a database is away.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
 from penstock.ids import make_ids
 from penstock.limits import Limits
 from penstock.model import Dedup, Draft, Sent
-from penstock.stores.protocol import Express
+from penstock.stores.protocol import Sending
 from penstock.stores.sql.engine import Engine, RawSql, Row
 from penstock.stores.sql.send import arriving
 from penstock.stores.sql.session import Cache, Hints, Session
@@ -69,7 +71,7 @@ class Answer(NamedTuple):
 
 
 class Sender(Protocol):
-    """Stores messages in one exchange with the database, which is a transaction of its own. See `Express`."""
+    """Stores messages in one exchange with the database, which is a transaction of its own. See `Sending`."""
 
     @property
     def descriptor(self) -> int: ...
@@ -239,7 +241,7 @@ class NetworkStore:
             self._keep(link)
         self._tell(stirred)
 
-    def begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Express | None:
+    def begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Sending | None:
         if self._told is None or time.monotonic() - self._told[1] > _TOLD_FOR_S:
             return None
         if not self._lanes.acquire(blocking=False):
@@ -252,7 +254,7 @@ class NetworkStore:
                 self._lanes.release()
         return express
 
-    def _begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Express | None:
+    def _begin_sends(self, sends: Sequence[tuple[str, Sequence[Draft]]], now: int) -> Sending | None:
         try:
             link = self._idle.pop()
         except IndexError:

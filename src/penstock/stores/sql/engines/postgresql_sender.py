@@ -1,7 +1,7 @@
 """Sends to PostgreSQL without a thread: one prepared statement on libpq itself, in the binary format.
 
 psycopg's cursors wait for every answer, so each would need a thread, and hand the interpreter to and fro with the event
-loop. Here a statement is handed to libpq, and its answer is taken when the socket has something to read. See `Express`.
+loop. Here a statement is handed to libpq, and its answer is taken when the socket has something to read. See `Sending`.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ _UNITS_BEFORE_LENGTHENING = 64
 # Kept free for claims and acks: sends stop before the device is full.
 _RESERVE_BYTES = 32 * 1024 * 1024
 _RESERVE_SHARE = 8
-# With so much room beyond it, nobody fills the device between two looks.
+# So much room beyond it is not filled between two looks.
 _PLENTY_BYTES = 1024 * 1024 * 1024
 _ROOM_LOOK_S = 0.1
 _BUSY_NAP_S = 0.0005
@@ -552,15 +552,15 @@ class SqliteStore:
 
     def has_room(self) -> bool:
         """A device with plenty of room is looked at now and then, any other before every unit."""
-        now = self._monotonic()
-        if now < self._roomy_until:
-            return True
+        return self._monotonic() < self._roomy_until or self._look_for_room()
+
+    def _look_for_room(self) -> bool:
         try:
             stat = os.statvfs(self.path.parent)
             room = stat.f_bavail * stat.f_frsize - self._reserve
+            if room >= _PLENTY_BYTES:
+                self._roomy_until = self._monotonic() + _ROOM_LOOK_S
             if room >= 0:
-                if room >= _PLENTY_BYTES:
-                    self._roomy_until = now + _ROOM_LOOK_S
                 return True
             # A file never shrinks; what was acked is room inside it.
             [(free_pages,)] = self._connection.execute("PRAGMA freelist_count").fetchall()
