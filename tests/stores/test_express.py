@@ -191,7 +191,8 @@ def test_a_connection_that_was_cut_off_before(store: NetworkStore, postgres_url:
     for number in range(3):
         with observing(postgres_url) as sessions:
             before = sessions()
-            cut_off(postgres_url)
+        cut_off(postgres_url)
+        with observing(postgres_url) as sessions:
             # The one that listens for notices is soon back.
             wait_until(lambda sessions=sessions, before=before: not sessions() & before)
         assert store.begin_sends([("q", [Draft(b"x")])], NOW) is None
