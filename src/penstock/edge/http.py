@@ -37,6 +37,8 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...] | list[tuple[bytes, bytes]]
 _BLOCKS_KEPT: Final = 256
 _blocks: dict[tuple[tuple[bytes, bytes], ...], bytes] = {(): b""}
 _lately: Final = Lately(_BLOCKS_KEPT)
+# Names that were checked. Handlers use few.
+_usual_names: set[bytes] = set()
 
 # Status line, server and date of every status answered in this second.
 _openings: dict[int, bytes] = {}
@@ -146,13 +148,22 @@ def _open(status: int) -> bytes:
 
 
 def _encode_headers(headers: Headers) -> bytes:
-    block = b"".join([b"%b: %b\r\n" % header for header in headers])
+    parts: list[bytes] = []
+    for name, value in headers:
+        if name not in _usual_names:
+            _check_name(name)
+        parts += (name, b": ", value, b"\r\n")
+    block = b"".join(parts)
     # One line end per header is ours; any other came in with a name or a value.
     if block.count(b"\n") != len(headers) or block.count(b"\r") != len(headers) or b"\0" in block:
         raise ValueError("a header holds a line end or NUL")
-    for name, _ in headers:
-        if name.lower() in _FRAMING:
-            raise ValueError("framing headers belong to the edge")
     if isinstance(headers, tuple) and len(_blocks) < _BLOCKS_KEPT and _lately.note(headers):
         _blocks[headers] = block
     return block
+
+
+def _check_name(name: bytes) -> None:
+    if name.lower() in _FRAMING:
+        raise ValueError("framing headers belong to the edge")
+    if len(_usual_names) < _BLOCKS_KEPT:
+        _usual_names.add(name)
