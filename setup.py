@@ -46,8 +46,8 @@ ABOVE_THE_STORE = (
     "faces/emodb/messages",
 )
 STORE = ("stores/sql/*", "stores/sql/engines/*")
-# Their classes are only read from, and mypyc does not know how to make them.
-NEVER = ("__init__.py", "protocol.py", "statements.py")
+# Contracts, and classes that inherit from those of others: mypyc does not know how to make them.
+NEVER = ("__init__.py", "protocol.py", "statements.py", "postgresql_numbers.py")
 
 
 def modules(patterns: tuple[str, ...]) -> list[str]:

@@ -23,9 +23,7 @@ from zlib import crc32
 
 import msgspec
 import psycopg
-from psycopg import pq
 from psycopg import sql as names
-from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8BinaryDumper
 
 from penstock import ids
@@ -43,7 +41,8 @@ from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Row
 from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
-from penstock.stores.sql.engines.postgresql_sender import PostgresSender, array_of_numbers
+from penstock.stores.sql.engines.postgresql_numbers import Numbers, NumbersDumper
+from penstock.stores.sql.engines.postgresql_sender import PostgresSender
 from penstock.stores.sql.statements import Dialect, Statements
 
 log = logging.getLogger(__name__)
@@ -182,32 +181,13 @@ def _in_use(schema: str) -> int:
     return crc32(schema.encode(), _LOCKS + 1) - 2**31
 
 
-class Numbers:
-    """A parameter of the type `bigint[]`."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, values: list[int]) -> None:
-        self.values = values
-
-
-class _NumbersDumper(Dumper):
-    """psycopg takes any list: it looks at every element, more than once. Of ours it need not."""
-
-    format = pq.Format.BINARY
-    oid = psycopg.postgres.types["int8"].array_oid
-
-    def dump(self, obj: Numbers) -> bytes:
-        return array_of_numbers(obj.values)
-
-
 class PostgresEngine:
     statements: ClassVar[Statements] = STATEMENTS
     shared = True
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
-        connection.adapters.register_dumper(Numbers, _NumbersDumper)
+        connection.adapters.register_dumper(Numbers, NumbersDumper)
         self.connection = connection
         self._sql = sql = STATEMENTS.of(PostgresSql)
         self._writes = False
