@@ -62,9 +62,10 @@ check: .venv-dev/.ready
 	.venv-dev/bin/mypy
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" .venv-dev/bin/lint-imports
 
-bench: .venv-dev/.ready .venv-peers/.ready
+# With the compiled package, as it is installed.
+bench: .venv-dev/.ready .venv-peers/.ready build/compiled/.ready
 	bench/prepare.sh
-	.venv-dev/bin/python -m bench $(BENCH_ARGS)
+	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/python -m bench $(BENCH_ARGS)
 
 format: .venv-dev/.ready
 	.venv-dev/bin/ruff check --fix .
