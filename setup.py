@@ -35,6 +35,7 @@ ABOVE_THE_STORE = (
     "edge/router",
     "broker/broker",
     "broker/commit",
+    "broker/express",
     "broker/lanes",
     "broker/operations",
     "broker/polls",
