@@ -61,13 +61,17 @@ def compiler() -> str | None:
     return next((name for name in names if name and shutil.which(name.split()[0])), None)
 
 
+def has_headers() -> bool:
+    return Path(sysconfig.get_path("include"), "Python.h").exists()
+
+
 def extensions() -> list[Extension]:
     if os.environ.get("PENSTOCK_COMPILE") != "yes" or "bdist_wheel" not in sys.argv:
         return []
     found = compiler()
     if found is None:
         sys.exit("cannot be compiled: there is no C compiler here")
-    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+    if not has_headers():
         sys.exit("cannot be compiled: this Python has no Python.h (Debian: python3-dev)")
     if importlib.util.find_spec("mypyc") is None:
         sys.exit("cannot be compiled: mypyc, a part of mypy, is not installed")

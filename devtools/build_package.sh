@@ -18,7 +18,8 @@ else
     echo "compiling what every request passes through: less than a minute, and only once"
     if ! build yes >"$folder/log" 2>&1; then
         sed -n 's/.*cannot be compiled: /cannot be compiled: /p' "$folder/log" >&2
-        echo "not compiled ($folder/log says why): Penstock runs as plain Python, and more slowly" >&2
+        echo "not compiled ($folder/log says why): Penstock runs as plain Python, and more slowly;" \
+            "to try again: rm -r build" >&2
         build no
     fi
 fi

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.compiled import is_compiled
 from tests.docs.pages import ROOT
 
@@ -49,6 +50,12 @@ def test_all_of_them_are_compiled_or_none(path: Path):
     spec = importlib.util.find_spec(name_of(path))
     assert spec is not None
     assert str(spec.origin).endswith(".py") != is_compiled()
+
+
+def test_what_was_built_to_be_compiled_is():
+    """Where there is no compiler, plain Python takes its place; where there is one, that must not go unnoticed."""
+    if Path(penstock.__file__).is_relative_to(ROOT / "build" / "compiled"):
+        assert is_compiled() or BUILD["compiler"]() is None or not BUILD["has_headers"]()
 
 
 def test_a_build_that_should_compile_says_why_it_cannot(tmp_path):

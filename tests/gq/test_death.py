@@ -198,7 +198,8 @@ class TestOutOfTouch:
             if payload == b"0":
                 faulty.before = 1_000_000
                 until(lambda: not consumer._membership.is_surely_alive)
-                with faulty._store.unit() as unit:
+                # The other threads of the client use the same connection.
+                with client._access._lock, faulty._store.unit() as unit:
                     unit.consumers.reap(client._access.now() + 60_000)
                 threading.Timer(0.2, setattr, (faulty, "before", 0)).start()
 

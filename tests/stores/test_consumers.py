@@ -393,6 +393,13 @@ class TestPush:
         assert verbs.bodies() == [b"1", b"2", b"between", b"4", b"5"]
         assert len({*first, *second, int(other.id[24:], 16)}) == 6
 
+    def test_numbers_may_come_in_any_order(self, verbs):
+        verbs.create()
+        seqs = verbs.reserve(50)
+        mixed = [seqs[0], *reversed(seqs[1:-1]), seqs[-1]]
+        verbs.push(mixed, *(b"%d" % seq for seq in mixed))
+        assert verbs.bodies() == [b"%d" % seq for seq in seqs]
+
     def test_again(self, verbs):
         verbs.create()
         seqs = verbs.reserve(3)

@@ -75,7 +75,12 @@ class _Trip:
             self._loop.add_writer(self._descriptor, self._go_on)
 
     def _go_on(self) -> None:
-        ended = self._express.go_on()
+        try:
+            ended = self._express.go_on()
+        except Exception:
+            # Its end says what is known of it.
+            log.exception("sends have failed on their way")
+            ended = True
         if self._is_writing and (ended or not self._express.is_writing):
             self._is_writing = False
             self._loop.remove_writer(self._descriptor)

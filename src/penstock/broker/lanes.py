@@ -97,7 +97,12 @@ class Lanes:
             future = self._loop.run_in_executor(self._threads, serve, operations)
             future.add_done_callback(lambda done: come_back(done.result()))
 
-        if self._express is None or not self._express.begin(operations, come_back, run_in_thread):
+        try:
+            has_begun = self._express is not None and self._express.begin(operations, come_back, run_in_thread)
+        except Exception:
+            log.exception("sends could not go by express")
+            has_begun = False
+        if not has_begun:
             run_in_thread()
 
     def no_answer(self) -> StoreUnavailable:

@@ -300,7 +300,7 @@ class Connection:
         request = Request(method, path, query, headers, b"", params)
         if route.choose is not None:
             route = route.choose(request)
-        if length > route.body.limit or route.refuses:
+        if length > route.body.limit or length > self._limits.refused_bytes or route.refuses:
             return False
         handler = self._admitted(request, route)
         if handler is None:

@@ -356,7 +356,7 @@ class Shipments:
     def _delete_kept(self, row: ShipmentRecord, limit: int) -> int:
         kept = [seq for (seq,) in self._session.engine.rows(self._sql.kept, (-row.id, limit))]
         if kept:
-            self._session.delete(kept)
+            self._session.delete(sorted(kept))
         return len(kept)
 
     def _forget(self, row: ShipmentRecord, now: int) -> int:

@@ -48,7 +48,7 @@ body_in = column_of_message("body")
 _INSERT_ROWS = 500
 _INSERT_BYTES = 4 * 1024 * 1024
 # Longer bodies are read only when it is known that they are wanted.
-_SHORT_BYTES = 16 * 1024
+_SHORT_BYTES = 2 * 1024
 _TICKETS_KEPT = 10_000
 _LOCK_TIMEOUT_MS = 10_000
 # In UTC no hour comes twice. A client that holds locks and has gone must not keep the others waiting; for that, MySQL

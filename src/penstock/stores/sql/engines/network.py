@@ -38,6 +38,8 @@ _REST_S = 0.5
 _TOLD_FOR_S = 1.0
 # Bodies that travel without a thread. More of them would keep the event loop for as long as they take to be copied.
 _EXPRESS_BYTES = 1024 * 1024
+# What a message takes beside its body and attributes.
+_ROW_BYTES = 128
 _UNREACHABLE = "the database cannot be reached; trying again soon"
 # Rows of every tally, of which a connection counts in one: see the schema.
 SLOTS = 64
@@ -260,12 +262,16 @@ class NetworkStore:
         except IndexError:
             return None
         sender = link.engine.sender
-        if sender is not None:
-            rows = _express_rows(link.cache, sends, now)
-            if rows and sender.begin(link.cache.version, rows):
-                return LinkExpress(self, link, sender, sends, now)
-        self._keep(link)  # a unit finds out whether it is still connected
-        return None
+        has_begun = False
+        try:
+            if sender is not None:
+                rows = _express_rows(link.cache, sends, now)
+                if rows:
+                    has_begun = sender.begin(link.cache.version, rows)
+        finally:
+            if not has_begun:
+                self._keep(link)  # a unit finds out whether it is still connected
+        return LinkExpress(self, link, sender, sends, now) if has_begun and sender is not None else None
 
     def end_sends(self, link: Link, sender: Sender, queues: set[str]) -> Sequence[int]:
         """The numbers of what was stored: all of it, or nothing."""
@@ -399,9 +405,11 @@ def _express_rows(cache: Cache, sends: Sequence[tuple[str, Sequence[Draft]]], no
         if queue is None or queue.settings.dedup is Dedup.SEND:
             return None
         for draft in drafts:
-            room -= len(draft.body)
-        if room < 0:
-            return None
+            room -= _ROW_BYTES + len(draft.body)
+            for key, value in (draft.attributes or {}).items():
+                room -= len(key) + len(value)
+            if room < 0:
+                return None
         # The database numbers them.
         rows += arriving(queue, repeat(0, len(drafts)), repeat(now, len(drafts)), drafts, now)
     return rows

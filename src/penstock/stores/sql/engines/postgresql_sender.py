@@ -92,9 +92,10 @@ class PostgresSender:
         if self._lost or self._connection.status != pq.ConnStatus.OK or not results:
             why = " ".join(self._connection.get_error_message().split())
             raise StoreUnavailable(f"the database cannot be used: {why}")
-        [result, *_] = results
-        if result.status != pq.ExecStatus.TUPLES_OK:
+        # The rows come before the commit: an error behind them says that it has failed.
+        if any(result.status != pq.ExecStatus.TUPLES_OK for result in results):
             return None
+        result = results[0]
         now, version, seqs = (result.get_value(0, column) for column in range(3))
         if now is None or version is None:
             return None

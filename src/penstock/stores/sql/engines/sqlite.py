@@ -190,8 +190,8 @@ class SqliteEngine:
     def _insert_alike(self, rows: Sequence[Row]) -> bool:
         """Many rows by one statement, which takes half the time: False where they differ too much for it."""
         seqs, *shared, keys, hashes, bodies = zip(*rows, strict=True)
-        first, last, count = seqs[0], seqs[-1], len(rows)
-        if last - first != count - 1 or any(column.count(column[0]) < count for column in shared):
+        first, count = seqs[0], len(rows)
+        if seqs != tuple(range(first, first + count)) or any(column.count(column[0]) < count for column in shared):
             return False
         joined_keys = None
         if keys.count(None) < count:
@@ -422,7 +422,7 @@ class SqliteStore:
         try:
             self._begin("BEGIN IMMEDIATE" if write else "BEGIN")
             version = self._data_version()
-        except Exception as error:
+        except BaseException as error:
             self.lose_unit(error)
             raise
         if version != self._cache.version:
