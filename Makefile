@@ -7,7 +7,7 @@ PLAIN_TESTS ?= tests/edge tests/broker tests/stores tests/faces tests/docs/test_
 SOURCES := $(shell find src -type f ! -name '*.pyc')
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run run-plain test test-plain coverage setup spark demo dist check bench format requirements clean
+.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check bench format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -42,18 +42,19 @@ dist: build/compiled/.ready build/plain/.ready
 	cp build/compiled/wheel/*.whl build/plain/wheel/*.whl dist
 
 # Everything with the compiled package.
-test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) .venv-dev/.ready .venv/.ready
-	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
+test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv/.ready
 	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/pytest $(PYTEST_ARGS)
 
-test-plain: .venv-dev/.ready .venv/.ready
-	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
+test-plain: test-programs .venv/.ready
 	.venv-dev/bin/pytest $(PYTEST_ARGS) $(PLAIN_TESTS)
+
+# What the tests use beside Python.
+test-programs: .venv-dev/.ready
+	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
 
 # All tests with the share of lines and branches that they run, which takes longer. Nothing compiled: its lines cannot be
 # seen.
-coverage: .venv-dev/.ready .venv/.ready
-	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
+coverage: test-programs .venv/.ready
 	.venv-dev/bin/pytest $(PYTEST_ARGS) --cov --cov-report=term
 
 check: .venv-dev/.ready

@@ -254,9 +254,8 @@ def message_view(message: Message) -> MessageView:
 def _claimed_view(message: Message) -> ClaimedMessage:
     """Written out once more: a claim makes thousands of them, and each call counts."""
     text, in_base64 = body_texts(message.body)
-    message_id = message.id
     return ClaimedMessage(
-        message_id,
+        message.id,
         message.queue,
         message.content_type,
         message.attributes or {},
@@ -266,7 +265,7 @@ def _claimed_view(message: Message) -> ClaimedMessage:
         message.came_from,
         text,
         in_base64,
-        receipt=f"{message_id}.{message.claim}",
+        receipt=_receipt(message),
     )
 
 
