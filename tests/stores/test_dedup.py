@@ -1,9 +1,27 @@
 from __future__ import annotations
 
+from contextlib import closing
+from random import Random
+from typing import ClassVar
+
 import pytest
 
 from penstock.limits import Limits
-from penstock.model import Dedup, Draft, Outcome, Receipt, Sent
+from penstock.model import (
+    Claimed,
+    Dedup,
+    Delivery,
+    Draft,
+    Message,
+    Numbered,
+    Outcome,
+    Receipt,
+    Registration,
+    Sent,
+)
+from penstock.stores import open_store
+from tests.stores.conftest import Verbs
+from tests.stores.test_unit import lost_unit
 
 pytestmark = pytest.mark.needs("dedup")
 
@@ -266,6 +284,196 @@ class TestClaim:
         while collapse.sweep():
             pass
         assert collapse.tally().departed == 999
+
+
+class TestDoomed:
+    """Of more twins than a step, a claim may leave all to the sweep, as in SQLite: what is handed out is the same."""
+
+    LETTERS: ClassVar[list[bytes]] = [bytes([letter]) for letter in b"abcdefgh"]
+
+    @pytest.fixture
+    def limits(self):
+        return Limits(step_rows=3, doomed_rows=20)
+
+    @pytest.fixture
+    def twice(self, verbs):
+        """Eight messages that have been claimed, and a twin of each."""
+        verbs.create(dedup=Dedup.CLAIM)
+        verbs.send(*self.LETTERS, *self.LETTERS)
+        self.claimed = verbs.claim(8)
+        assert [message.body for message in self.claimed] == self.LETTERS
+        return verbs
+
+    def sweep(self, verbs):
+        while verbs.sweep(3):
+            pass
+
+    def claim_on(self, verbs, limit):
+        """What a claim hands out that goes on where it had to stop."""
+        claimed = verbs.claimed(limit)
+        found = list(claimed.messages)
+        while claimed.more and len(found) < limit:
+            claimed = verbs.claimed(limit - len(found))
+            found += claimed.messages
+        return found
+
+    def doomed(self, verbs):
+        return [message for message in verbs.peek() if message.ready_at == 0]
+
+    def test_none_is_handed_out(self, twice):
+        assert twice.claimed() == Claimed([], more=False)
+        twice.ack(*self.claimed)
+        assert twice.claimed(1) == Claimed([], more=False)
+        self.sweep(twice)
+        assert twice.outcomes().count(Outcome.COLLAPSED) == 8
+        assert twice.count().total == 0
+
+    def test_the_sweep_finishes_them_in_steps(self, twice):
+        left = twice.count().ready
+        while finished := twice.sweep(3):
+            assert finished <= 3
+            left -= finished
+        assert left == twice.count().ready == 0
+
+    def test_what_was_sent_later_is_handed_out_from_behind_them(self, twice):
+        twice.send(b"a", b"z", b"h")
+        assert twice.bodies(2) == [b"a", b"z"]
+        assert twice.bodies() == [b"h"]
+
+    def test_what_becomes_ready_before_them_is_handed_out(self, twice):
+        assert twice.bodies() == []
+        twice.release(self.claimed[3])
+        assert twice.bodies() == [b"d"]
+        twice.now += 60_000
+        assert twice.bodies() == self.LETTERS
+
+    def test_what_stays_ready_is_handed_out_again(self, twice):
+        twice.release(*self.claimed)
+        assert twice.bodies(4, hold_ms=0) == twice.bodies(4, hold_ms=0) == self.LETTERS[:4]
+        assert twice.bodies(hold_ms=0) == self.LETTERS
+
+    def test_what_comes_in_under_an_older_number_is_handed_out(self, verbs):
+        verbs.create(dedup=Dedup.CLAIM)
+        with verbs.unit() as unit:
+            [number] = unit.consumers.reserve(1).seqs
+        verbs.send(*self.LETTERS, *self.LETTERS)
+        assert verbs.bodies(8) == self.LETTERS
+        assert verbs.bodies() == []
+        with verbs.unit() as unit:
+            unit.consumers.push("q", [Numbered(number, verbs.now, Draft(b"z"))], verbs.now)
+        assert verbs.bodies() == [b"z"]
+
+    def test_a_lost_unit_leaves_no_trace(self, twice):
+        twice.send(*self.LETTERS, *self.LETTERS)
+        with lost_unit(twice) as unit:
+            assert len(unit.claim("q", 8, twice.now, None).messages) == 8
+            unit.sweep(twice.now, 10, 0)
+        assert twice.bodies() == self.LETTERS
+        assert twice.bodies() == []
+        self.sweep(twice)
+        assert twice.outcomes().count(Outcome.COLLAPSED) == 16
+
+    def test_beyond_the_limit_claims_finish_them(self, twice):
+        for _ in range(6):
+            twice.send(*self.LETTERS, *self.LETTERS)
+            assert twice.bodies(8) == self.LETTERS
+            assert twice.count().ready < 20 + 2 * 8
+        self.sweep(twice)
+        assert twice.count().ready == 0
+
+    def test_a_shipment_takes_none_of_them(self, twice):
+        twice.send(b"a", b"z")
+        assert twice.ship().messages == 2
+        assert twice.shipped() == [b"a", b"z"]
+
+    def test_a_consumer_that_prefers_its_share_gets_none_of_them(self, twice):
+        twice.send(b"a", b"z")
+        with twice.unit() as unit:
+            for name in ("one", "other"):
+                unit.consumers.register(Registration(name, "q", Delivery.AT_LEAST_ONCE, 60_000), twice.now)
+            consumer = Registration("one", "q", Delivery.AT_LEAST_ONCE, 60_000)
+            claimed = unit.consumers.claim(consumer, 10, twice.now).messages
+        assert sorted(message.body for message in claimed) == [b"a", b"z"]
+
+    def test_they_do_not_move(self, twice):
+        twice.create("elsewhere")
+        twice.send(b"z")
+        twice.move("q", "elsewhere")
+        assert twice.seen("elsewhere") == [b"z"]
+        assert twice.outcomes() == [Outcome.COLLAPSED] * 8 + [Outcome.MOVED]
+
+    def test_one_that_was_renewed_meanwhile_is_handed_out_after_the_sweep(self, twice):
+        assert twice.bodies() == []
+        for message in self.doomed(twice)[4:5]:
+            assert twice.renew(Receipt(message.id), until=twice.now + 10) == [True]
+            twice.now += 10
+            self.sweep(twice)
+            assert [again.id for again in twice.claim()] == [message.id]
+
+    def test_one_that_was_renewed_and_comes_back_is_handed_out(self, twice):
+        twice.create("elsewhere")
+        twice.ack(*self.claimed)
+        for message in self.doomed(twice)[4:5]:
+            twice.renew(Receipt(message.id), until=twice.now + 10)
+            twice.move("q", "elsewhere", through=message.seq, claimed=True)
+            twice.move("elsewhere", "q")
+            assert [again.id for again in twice.claim()] == [message.id]
+            assert twice.outcomes("elsewhere") == [Outcome.MOVED]
+
+    def test_a_purge_and_a_deletion_take_them_along(self, twice):
+        twice.send(*self.LETTERS)
+        assert twice.purge() >= 16
+        self.sweep(twice)
+        twice.send(*self.LETTERS, *self.LETTERS)
+        assert twice.bodies(8) == self.LETTERS
+        twice.delete()
+        self.sweep(twice)
+        twice.create(dedup=Dedup.CLAIM)
+        twice.send(*self.LETTERS)
+        assert twice.bodies() == self.LETTERS
+
+    @pytest.mark.needs("other processes")
+    def test_another_process_hands_out_none_of_them(self, twice, limits):
+        assert twice.count().ready == (8 if twice.store.url.startswith("sqlite") else 0)
+        with closing(open_store(twice.store.url, limits=limits)) as store:
+            other = Verbs(store)
+            other.now = twice.now
+            assert other.bodies() == []
+            other.send(*self.LETTERS, *self.LETTERS, b"z")
+            assert twice.bodies(8) == self.LETTERS
+            assert other.bodies() == [b"z"]
+            assert twice.sweep(3) <= 3
+            assert other.sweep(5) <= 5
+            assert other.bodies() == twice.bodies() == []
+            self.sweep(other)
+            assert other.outcomes().count(Outcome.COLLAPSED) == 16
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_what_is_handed_out_does_not_depend_on_when_they_are_finished(self, verbs, seed):
+        random = Random(seed)
+        both = verbs, Verbs(open_store("memory://"))
+        for one in both:
+            one.create(dedup=Dedup.CLAIM, visibility_ms=40)
+        held: list[list[Message]] = [[], []]
+        for turn in range(60):
+            keys = [b"%d" % random.randrange(12) for _ in range(random.choice([0, 3, 12, 30]))]
+            drafts = [Draft(b"%d.%d" % (turn, number), dedup_key=key) for number, key in enumerate(keys)]
+            limit, steps, rest = random.choice([1, 6, 12, 40]), random.randrange(3), random.randrange(15)
+            acked, released = random.randrange(8), random.randrange(4)
+            for mine, one in zip(held, both, strict=True):
+                one.now += rest
+                one.send(*drafts)
+                mine += self.claim_on(one, limit)
+                one.ack(*mine[:acked])
+                one.release(*mine[acked : acked + released])
+                for _ in range(steps):
+                    one.sweep(2)
+            assert [message.body for message in held[0]] == [message.body for message in held[1]]
+            for mine in held:
+                del mine[: acked + released]
+        for one in both:
+            self.sweep(one)
+        assert verbs.tally() == both[1].tally()
 
 
 class TestMove:

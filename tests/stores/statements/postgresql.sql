@@ -134,7 +134,7 @@ WHERE m.seq = ANY(%s::bigint[]) ORDER BY m.seq;
 -- TwinSql.behind
 SELECT t.seq FROM message AS m
 JOIN message AS t ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
-WHERE m.seq = ANY(%s::bigint[]) AND t.receives = 0 AND +t.ready_at = 0 LIMIT %s;
+WHERE m.seq = ANY(%s::bigint[]) AND t.receives < 1 AND +t.ready_at < 1 LIMIT %s;
 
 -- TwinSql.note
 INSERT INTO collapse (queue, dedup_key, through) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING;
@@ -146,8 +146,8 @@ UPDATE collapse SET through = %s WHERE queue = %s AND dedup_key = %s;
 SELECT dedup_key, through FROM collapse WHERE queue = %s ORDER BY dedup_key LIMIT %s;
 
 -- TwinSql.left
-SELECT seq FROM message WHERE queue = %s AND dedup_key = %s AND seq <= %s AND receives = 0
-AND +ready_at = 0 LIMIT %s;
+SELECT t.seq FROM message AS t WHERE t.queue = %s AND t.dedup_key = %s AND t.seq <= %s AND t.receives = 0
+AND +t.ready_at = 0 LIMIT %s;
 
 -- TwinSql.done
 DELETE FROM collapse WHERE queue = %s AND dedup_key = %s;
@@ -159,6 +159,31 @@ SELECT DISTINCT queue FROM collapse ORDER BY queue LIMIT %s;
 UPDATE message SET dedup_key = NULL WHERE seq = ANY(%s::bigint[]) AND EXISTS (
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
+
+-- DoomedSql.notes
+SELECT id FROM doomed WHERE queue = %s ORDER BY id;
+
+-- DoomedSql.read
+SELECT id, runs FROM doomed WHERE id = ANY(%s::bigint[]) ORDER BY id;
+
+-- DoomedSql.add
+INSERT INTO doomed (queue, runs) VALUES (%s, %s);
+
+-- DoomedSql.last
+SELECT max(id) FROM doomed WHERE queue = %s;
+
+-- DoomedSql.delete
+DELETE FROM doomed WHERE id = ANY(%s::bigint[]);
+
+-- DoomedSql.queues
+SELECT DISTINCT queue FROM doomed ORDER BY queue LIMIT %s;
+
+-- DoomedSql.oldest_ready
+SELECT seq FROM message WHERE queue = %s AND ready_at = 0 ORDER BY (seq + 0) LIMIT 1;
+
+-- DoomedSql.still_ready
+SELECT seq FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND receives = 0 AND ready_at = 0
+ORDER BY seq FOR UPDATE;
 
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
@@ -635,7 +660,8 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
+     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM doomed WHERE queue = q.number));
 
 -- SweepSql.look_again
 UPDATE queue SET due_at = %s WHERE number = %s;

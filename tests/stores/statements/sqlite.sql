@@ -134,7 +134,7 @@ WHERE m.seq IN (SELECT value FROM carray(?)) ORDER BY m.seq;
 -- TwinSql.behind
 SELECT t.seq FROM message AS m
 JOIN message AS t ON t.queue = m.queue AND t.dedup_key = m.dedup_key AND t.seq > m.seq
-WHERE m.seq IN (SELECT value FROM carray(?)) AND t.receives = 0 AND +t.ready_at = 0 LIMIT ?;
+WHERE m.seq IN (SELECT value FROM carray(?)) AND t.receives < 1 AND +t.ready_at < 1 LIMIT ?;
 
 -- TwinSql.note
 INSERT INTO collapse (queue, dedup_key, through) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
@@ -146,8 +146,8 @@ UPDATE collapse SET through = ? WHERE queue = ? AND dedup_key = ?;
 SELECT dedup_key, through FROM collapse WHERE queue = ? ORDER BY dedup_key LIMIT ?;
 
 -- TwinSql.left
-SELECT seq FROM message WHERE queue = ? AND dedup_key = ? AND seq <= ? AND receives = 0
-AND +ready_at = 0 LIMIT ?;
+SELECT t.seq FROM message AS t WHERE t.queue = ? AND t.dedup_key = ? AND t.seq <= ? AND t.receives = 0
+AND +t.ready_at = 0 LIMIT ?;
 
 -- TwinSql.done
 DELETE FROM collapse WHERE queue = ? AND dedup_key = ?;
@@ -159,6 +159,31 @@ SELECT DISTINCT queue FROM collapse ORDER BY queue LIMIT ?;
 UPDATE message SET dedup_key = NULL WHERE seq IN (SELECT value FROM carray(?)) AND EXISTS (
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
+
+-- DoomedSql.notes
+SELECT id FROM doomed WHERE queue = ? ORDER BY id;
+
+-- DoomedSql.read
+SELECT id, runs FROM doomed WHERE id IN (SELECT value FROM carray(?)) ORDER BY id;
+
+-- DoomedSql.add
+INSERT INTO doomed (queue, runs) VALUES (?, ?);
+
+-- DoomedSql.last
+SELECT max(id) FROM doomed WHERE queue = ?;
+
+-- DoomedSql.delete
+DELETE FROM doomed WHERE id IN (SELECT value FROM carray(?));
+
+-- DoomedSql.queues
+SELECT DISTINCT queue FROM doomed ORDER BY queue LIMIT ?;
+
+-- DoomedSql.oldest_ready
+SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1;
+
+-- DoomedSql.still_ready
+SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND receives = 0 AND ready_at = 0
+ORDER BY seq ;
 
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
@@ -614,7 +639,8 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
+     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM doomed WHERE queue = q.number));
 
 -- SweepSql.look_again
 UPDATE queue SET due_at = ? WHERE number = ?;

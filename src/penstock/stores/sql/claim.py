@@ -98,6 +98,7 @@ class Claims:
         if found.settings.dedup is Dedup.CLAIM:
             session.lock_queue(found.number)  # else two claims at once hand out a message and its twin
             _, has_notes = self._twins.go_on(found.number, now, limits.step_rows)
+            self._twins.doomed.look(found.number)
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         most_promoted = max(limit, limits.promote_rows)
@@ -109,7 +110,7 @@ class Claims:
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
         enough = max(limit, limits.step_rows)
         while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < enough:
-            rows = self._head(found, terms, after, limit - len(taken), room)
+            rows = self._undoomed_head(found, terms, after, limit - len(taken), room)
             if not rows and not start.after:
                 return taken, False
             if not rows:
@@ -130,6 +131,33 @@ class Claims:
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
         return taken, len(taken) < limit
+
+    def _undoomed_head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
+        """The same as `_head`. Where twins have collapsed and very many of them may stand at the head, nothing but
+        their numbers is read."""
+        doomed = self._twins.doomed.known(queue.number) if queue.settings.dedup is Dedup.CLAIM else None
+        if doomed is None or not terms.reads or terms.share is not None:
+            return self._head(queue, terms, after, limit, room)
+        engine = self._session.engine
+        # Elsewhere other processes make messages ready as well, and `Hints` say where to begin.
+        begins = not engine.shared and after <= doomed.passed
+        if begins:
+            after = doomed.passed
+        chosen: list[int] = []
+        page_rows = limit
+        while len(chosen) < limit:
+            page = [seq for (seq,) in engine.rows(self._sql.ready, (queue.number, after, page_rows))]
+            chosen += [seq for seq in page if seq not in doomed.seqs]
+            if page:
+                after = page[-1]
+            if len(page) < page_rows:
+                break
+            page_rows *= 2
+        if begins:
+            doomed.passed = chosen[0] - 1 if chosen else after
+        if not chosen:
+            return []
+        return engine.rows_within(self._sql.chosen, (engine.listed(chosen[:limit]), queue.number), room)
 
     def _head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
         """The oldest ready messages, which no other unit can claim before this one ends."""

@@ -142,6 +142,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     # Whether it leaves out long bodies instead: then its first parameter is how long a body may be, and its last column
     # how long each is.
     leaves_out: bool = False
+    # How a statement names the messages `t` that it finds by their dedup key.
+    by_key: str = "message AS t"
     # How the queue joins the messages that go into the ledger. Some databases need to be told to begin with those.
     join_queue: str = "JOIN queue AS q"
 
@@ -158,6 +160,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
                 lock=self.lock,
                 lock_free=self.lock_free,
                 walk=self.walk,
+                by_key=self.by_key,
                 age=self.age,
                 ledger_of_queue=self.ledger_of_queue,
             )

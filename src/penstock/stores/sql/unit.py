@@ -8,6 +8,7 @@ from penstock.model import Count, Queue, QueuePage, Settings
 from penstock.stores.sql.claim import Claims, ClaimSql
 from penstock.stores.sql.consumers import Consumers, ConsumerSql
 from penstock.stores.sql.counts import Counts, CountSql
+from penstock.stores.sql.doomed import Doomed, DoomedSql
 from penstock.stores.sql.exports import Exports, ExportSql
 from penstock.stores.sql.keys import Keys, KeySql
 from penstock.stores.sql.ledger import Ledger, LedgerSql
@@ -27,6 +28,7 @@ TABLES = (
     QueueSql,
     SendSql,
     TwinSql,
+    DoomedSql,
     ClaimSql,
     ReceiptSql,
     MessageSql,
@@ -65,7 +67,7 @@ class SqlUnit:
         self.session = session
         self.stirred = session.stirred
         self.sent_to = session.sent_to
-        twins = Twins(session)
+        twins = Twins(session, Doomed(session))
         self._queues = Queues(session)
         self._counts = Counts(session)
         sends = Sends(session, twins)

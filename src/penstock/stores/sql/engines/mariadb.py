@@ -85,6 +85,8 @@ STATEMENTS = Statements(
         # Else the order by number makes it walk through the primary key, that is through all messages of all queues.
         walk="message FORCE INDEX (message_ready)",
         age="seq",
+        # Else it walks through all ready messages of the queue for each twin.
+        by_key="message AS t FORCE INDEX (message_dedup)",
         ledger_of_queue="ledger FORCE INDEX (ledger_by_queue)",
         streams=False,
         # A sum over bodies would make it write them into a temporary table on the disk.
