@@ -64,6 +64,7 @@ STORE = (
     "stores/sql/engines/mariadb",
     "stores/sql/engines/network",
     "stores/sql/engines/postgresql",
+    "stores/sql/engines/postgresql_pipeline",
     "stores/sql/engines/postgresql_sender",
     "stores/sql/engines/sqlite",
 )

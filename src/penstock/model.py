@@ -6,6 +6,7 @@ a sixth of a frozen dataclass. One file because they are one vocabulary: stores,
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum, StrEnum
 from typing import Annotated
 
@@ -168,6 +169,24 @@ class Registration(Struct, frozen=True):
 
 # A message and a claim on it, by their numbers.
 Held = tuple[int, int]
+
+
+class Ending(Struct, frozen=True):
+    """What becomes of messages that a consumer holds: they finish with an outcome; where that is None, they are ready
+    again after `delay_ms`."""
+
+    held: Collection[Held]
+    outcome: Outcome | None
+    delay_ms: int = 0
+
+
+class Attendance(Struct, frozen=True):
+    """A consumer that has come to the store. `held` is what it holds, None when it is not registered; `ended` those
+    claims of each ending that it had; `living` the consumers of its queue, in the order of their registration."""
+
+    held: set[Held] | None
+    ended: list[set[Held]]
+    living: list[str]
 
 
 class Reservation(Struct, frozen=True):

@@ -8,9 +8,11 @@ from penstock import limits
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import (
+    Attendance,
     Dedup,
     Delivery,
     Draft,
+    Ending,
     Held,
     LedgerMode,
     Message,
@@ -46,6 +48,10 @@ class ConsumerVerbs(Verbs):
     def attend(self, consumer: Registration) -> set[Held] | None:
         with self.unit() as unit:
             return unit.consumers.attend(consumer.id)
+
+    def report(self, consumer: Registration, *endings: Ending) -> Attendance:
+        with self.unit() as unit:
+            return unit.consumers.report(consumer, endings, self.now)
 
     def beat(self, consumer: Registration) -> None:
         with self.unit() as unit:
@@ -84,6 +90,69 @@ def sent(verbs: ConsumerVerbs, count: int) -> list[bytes]:
     bodies = [b"%d" % number for number in range(count)]
     verbs.send(*bodies)
     return bodies
+
+
+class TestReports:
+    def test_a_consumer_says_all_at_once(self, verbs):
+        verbs.create()
+        sent(verbs, 4)
+        a = verbs.register("a")
+        done, failed, late, rest = map(held, verbs.take(a, 4))
+        attendance = verbs.report(
+            a, Ending([done], Outcome.PROCESSED), Ending([failed], Outcome.FAILED), Ending([late], None, 1_000)
+        )
+        assert attendance == Attendance({done, failed, late, rest}, [{done}, {failed}, {late}], ["a"])
+        assert [row.outcome for row in verbs.rows()] == [Outcome.PROCESSED, Outcome.FAILED]
+        verbs.now += 1_000
+        assert verbs.taken(a) == [b"2"]
+
+    def test_what_it_does_not_hold_any_more_has_not_ended(self, verbs):
+        verbs.create()
+        sent(verbs, 2)
+        a = verbs.register("a")
+        first, second = map(held, verbs.take(a, 2))
+        verbs.report(a, Ending([first], Outcome.PROCESSED))
+        seq, claim = second
+        endings = [Ending([first, (seq, claim + 1)], Outcome.PROCESSED), Ending([(seq, claim + 1)], None)]
+        assert verbs.report(a, *endings).ended == [set(), set()]
+        assert verbs.report(a, Ending([first, second], Outcome.PROCESSED)).ended == [{second}]
+
+    def test_those_who_are_alive_stand_in_the_order_of_their_birth(self, verbs):
+        verbs.create()
+        verbs.create("other")
+        b, a = verbs.register("b"), verbs.register("a")
+        verbs.register("c", queue="other")
+        assert verbs.report(a).living == ["b", "a"]
+        verbs.now += 3_000
+        verbs.beat(a)
+        verbs.now += 3_000
+        assert verbs.report(b).living == ["a"]
+
+    def test_one_that_is_not_registered_ends_its_claims_all_the_same(self, verbs):
+        verbs.create()
+        sent(verbs, 1)
+        a = verbs.register("a")
+        [message] = map(held, verbs.take(a))
+        with verbs.unit() as unit:
+            unit.consumers.leave(a.id)
+        assert verbs.report(a, Ending([message], Outcome.PROCESSED)) == Attendance(None, [{message}], [])
+
+    def test_a_queue_that_is_gone(self, verbs):
+        verbs.create()
+        sent(verbs, 1)
+        a = verbs.register("a")
+        [message] = map(held, verbs.take(a))
+        verbs.delete()
+        endings = [Ending([message], Outcome.PROCESSED), Ending([], None)]
+        assert verbs.report(a, *endings) == Attendance(None, [set(), set()], [])
+
+    def test_a_claim_shares_with_those_it_is_told_of(self, verbs):
+        verbs.create()
+        sent(verbs, 8)
+        a = verbs.register("a")
+        with verbs.unit() as unit:
+            messages = unit.consumers.claim(a, 4, verbs.now, ["a", "b"]).messages
+        assert {message.seq % 2 for message in messages} == {0}
 
 
 class TestShares:

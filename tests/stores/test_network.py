@@ -318,6 +318,11 @@ def process_one(unit: Unit) -> str:
     return message.id
 
 
+def speak_up(unit: Unit) -> None:
+    """A unit may keep back what it has to say until it asks for something."""
+    unit.ledger.rows(0, 1)
+
+
 @pytest.mark.parametrize("reached", [0, 2**32 - 2])
 def test_a_row_that_is_not_committed_yet_holds_up_only_the_rows_behind_it(url: str, store: Store, reached: int) -> None:
     """It has the lower number: a reader that went past it would never see it. But a server that is frozen in the middle
@@ -330,6 +335,7 @@ def test_a_row_that_is_not_committed_yet_holds_up_only_the_rows_behind_it(url: s
             before = process_one(unit)
         with store.unit() as frozen:
             slow = process_one(frozen)
+            speak_up(frozen)
             with quick.unit() as unit:
                 behind = [process_one(unit)]
             seen = read_on(reader, 0)
@@ -366,6 +372,7 @@ def test_a_unit_that_has_written_into_the_ledger_leaves_nothing_behind_for_long(
             unit.send("q", [Draft(b"x")] * 30, NOW)
         with store.unit() as slow:
             process_one(slow)
+            speak_up(slow)
             for _ in range(20):
                 with other.unit() as unit:
                     process_one(unit)

@@ -173,11 +173,10 @@ class SqlitePlanner:
 
 
 class PostgresPlanner:
-    """Of a plan for any parameters, as it is made for a statement that is used often."""
+    """Of a plan for any parameters: the store wants no others."""
 
     def __init__(self, raw: RawSql[Any]) -> None:
         raw.run("ANALYZE")
-        raw.run("SET LOCAL plan_cache_mode = force_generic_plan")
         self.connection: psycopg.Connection[Any] = raw.engine.connection
         self.first_columns: dict[str, str] = dict(
             raw.rows("SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, true) FROM pg_index")

@@ -38,6 +38,7 @@ from penstock.model import (
     Dedup,
     Delivery,
     Draft,
+    Ending,
     Export,
     ExportRef,
     Held,
@@ -421,7 +422,10 @@ class SideBySide(RuleBasedStateMachine):
         def end_claims(unit: Unit, _side: Side) -> list[Held]:
             held = unit.consumers.attend(name) or set()
             some = sorted(held)[:count]
-            ended = unit.consumers.end_claims(where, some, outcome, self.now, delay_ms)
+            if consumer is not None and where == consumer.queue:
+                [ended] = unit.consumers.report(consumer, [Ending(some, outcome, delay_ms)], self.now).ended
+            else:
+                ended = unit.consumers.end_claims(where, some, outcome, self.now, delay_ms)
             if not forgets:
                 unit.consumers.hold(name, held - ended, self.now)
             return sorted(ended)

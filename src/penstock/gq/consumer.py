@@ -15,6 +15,7 @@ from penstock.gq.access import Access, consumers_of
 from penstock.gq.backoff import Backoff, pause_ms
 from penstock.gq.heartbeat import Heartbeat
 from penstock.gq.membership import Membership
+from penstock.limits import NEVER
 from penstock.model import Delivery, Message, Outcome, Registration
 
 log = logging.getLogger("penstock.gq")
@@ -116,7 +117,7 @@ class Consumer:
                 if self._stopping or not self._is_ours(generation):
                     return
                 begun += 1
-                if message.ready_at <= self._access.now():
+                if message.ready_at < NEVER and message.ready_at <= self._access.now():
                     self._pass_over(message)
                     continue
                 self._call(callback, message)

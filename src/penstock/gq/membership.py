@@ -11,17 +11,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
 
 from penstock.gq.access import Access, consumers_of, settings_of
-from penstock.model import Held, Message, Outcome, Registration
+from penstock.model import Attendance, Ending, Held, Message, Outcome, Registration
 from penstock.stores.protocol import Consumers, Unit, ensure_queue
 
 log = logging.getLogger("penstock.gq")
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True, gc=False):
     """Without an outcome the message goes back, to be delivered again after `delay_ms`. `begun` says that the callback
     has seen it."""
 
@@ -79,16 +80,24 @@ class Membership:
                 return []
             began = time.monotonic()
             decisions = [*self._decisions]
-            decided = {_held(decision.message) for decision in decisions}
+            alike = _alike(decisions)
+            endings = [Ending(wanted.keys(), *how) for how, wanted in alike.items()]
+            decided: set[Held] = set().union(*alike.values())
             with self._access.unit() as (unit, now):
                 consumers = consumers_of(unit)
-                recorded = consumers.attend(self._consumer.id)
+                attendance = consumers.report(self._consumer, endings, now)
+                recorded = attendance.held
+                living: list[str] | None = attendance.living
                 died = self._registered and recorded is None
-                lost = self._report(consumers, decisions, recorded, now)
-                consumers.end_claims(self._consumer.queue, (recorded or set()) - self._held, None, now)
+                lost = self._lost(consumers, alike.values(), attendance, now)
+                unknown = (recorded or set()) - self._held
+                if unknown:
+                    consumers.end_claims(self._consumer.queue, unknown, None, now)
                 held = set() if recorded is None else self._held - decided
-                registered = recorded is not None or self._register(unit, consumers, limit > 0, died, now)
-                claimed = consumers.claim(self._consumer, limit, now).messages if limit else []
+                registered = recorded is not None
+                if recorded is None:
+                    registered, living = self._register(unit, consumers, limit > 0, died, now), None
+                claimed = consumers.claim(self._consumer, limit, now, living).messages if limit else []
                 held.update(map(_held, claimed))
                 if registered:
                     if beat or held != recorded:
@@ -97,7 +106,7 @@ class Membership:
                         self._watch_clock(now, began)
                         if began >= self._reaps_from:
                             consumers.reap(now)
-            self._note_kept(decisions, lost, held, died, began)
+            self._note_kept(len(decisions), decided, lost, held, died, began)
             self._registered = registered
             return claimed
 
@@ -125,16 +134,13 @@ class Membership:
         consumers.register(self._consumer, now)
         return True
 
-    def _report(
-        self, consumers: Consumers, decisions: list[Decision], recorded: set[Held] | None, now: int
+    def _lost(
+        self, consumers: Consumers, decisions: Iterable[Mapping[Held, Decision]], attendance: Attendance, now: int
     ) -> list[str]:
         """The ids of those whose claims are lost."""
         lost = []
-        alike: dict[tuple[Outcome | None, int], dict[Held, Decision]] = {}
-        for decision in decisions:
-            alike.setdefault((decision.outcome, decision.delay_ms), {})[_held(decision.message)] = decision
-        for (outcome, delay_ms), wanted in alike.items():
-            ended = consumers.end_claims(self._consumer.queue, wanted.keys(), outcome, now, delay_ms)
+        recorded = attendance.held
+        for wanted, ended in zip(decisions, attendance.ended, strict=True):
             for held in wanted.keys() - ended:
                 decision = wanted[held]
                 # Our own row no longer names it: an earlier unit has said it, though we never learned of its end.
@@ -159,11 +165,12 @@ class Membership:
                 self._reaps_from = began + self._dead_after_s
         self._clocks = now, began
 
-    def _note_kept(self, decisions: list[Decision], lost: list[str], held: set[Held], died: bool, began: float) -> None:
-        """The unit is on stable media."""
-        del self._decisions[: len(decisions)]
+    def _note_kept(
+        self, count: int, decided: set[Held], lost: list[str], held: set[Held], died: bool, began: float
+    ) -> None:
+        """The unit, with the first `count` decisions, is on stable media."""
+        del self._decisions[:count]
         self._decided_at = time.monotonic()
-        decided = {_held(decision.message) for decision in decisions}
         self._orphans -= decided
         if died:
             self._orphans |= self._held - decided
@@ -177,6 +184,14 @@ class Membership:
                 self._consumer.id,
                 self._consumer.queue,
             )
+
+
+def _alike(decisions: Iterable[Decision]) -> dict[tuple[Outcome | None, int], dict[Held, Decision]]:
+    """By outcome and delay."""
+    alike: dict[tuple[Outcome | None, int], dict[Held, Decision]] = {}
+    for decision in decisions:
+        alike.setdefault((decision.outcome, decision.delay_ms), {})[_held(decision.message)] = decision
+    return alike
 
 
 def _held(message: Message) -> Held:

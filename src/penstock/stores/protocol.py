@@ -36,10 +36,12 @@ from penstock.errors import FeatureMissing, QueueExists
 from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
+    Attendance,
     Claimed,
     Count,
     Counted,
     Draft,
+    Ending,
     Export,
     ExportRef,
     Held,
@@ -446,6 +448,10 @@ class Consumers(Protocol):
         """What the consumer holds; None when it is not registered, or its queue was deleted. It cannot be declared dead
         from here to the end of the unit."""
 
+    def report(self, consumer: Registration, endings: Sequence[Ending], now: int) -> Attendance:
+        """`attend`, and `end_claims` for each of the endings. A consumer says all it has to say at once, so that a
+        database over a network is asked once."""
+
     def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
         """A sign of life, and all that the consumer holds from now on. Nothing happens where it is not registered."""
 
@@ -458,14 +464,14 @@ class Consumers(Protocol):
 
     # Their messages
 
-    def claim(self, consumer: Registration, limit: int, now: int) -> Claimed:
+    def claim(self, consumer: Registration, limit: int, now: int, living: Sequence[str] | None = None) -> Claimed:
         """Claim for a consumer, as `Unit.claim` does, until its messages' deadlines or, where those are missing or have
         passed, until it is dead (`limits.NEVER`). What it holds is recorded by `hold`. Raises QueueNotFound.
 
         Its own share of the queue comes first: the living consumers, in the order of their registration, divide the
-        sequence numbers among themselves. The share is looked for among the first `share_rows` or so; where it is too
-        small, the oldest other messages fill it up. Where messages are delivered at least once, a deadline ends a
-        claim, and does not fail the message.
+        sequence numbers among themselves. Who is living is looked up, unless an `Attendance` has told it. The share is
+        looked for among the first `share_rows` or so; where it is too small, the oldest other messages fill it up.
+        Where messages are delivered at least once, a deadline ends a claim, and does not fail the message.
         """
 
     def end_claims(

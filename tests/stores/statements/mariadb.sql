@@ -208,7 +208,12 @@ first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE se
 UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
 first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE seq IN %s;
 
--- ClaimSql.hold_to_deadline
+-- ClaimSql.hold_to_deadline.between
+UPDATE message SET ready_at = CASE WHEN deadline_at > %s THEN deadline_at ELSE %s END, receives = receives + 1, claim = abs(claim) + 1,
+                   first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s
+WHERE seq BETWEEN %s AND %s;
+
+-- ClaimSql.hold_to_deadline.among
 UPDATE message SET ready_at = CASE WHEN deadline_at > %s THEN deadline_at ELSE %s END, receives = receives + 1, claim = abs(claim) + 1,
                    first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s
 WHERE seq IN %s;
@@ -600,7 +605,10 @@ SELECT id FROM consumer WHERE NOT (beat_at > %s - dead_after_ms AND beat_at < %s
 -- ConsumerSql.dead_locked
 SELECT queue, delivery, holding FROM consumer WHERE id = %s AND NOT (beat_at > %s - dead_after_ms AND beat_at < %s + dead_after_ms) FOR UPDATE SKIP LOCKED;
 
--- ConsumerSql.held
+-- ConsumerSql.held.between
+SELECT seq, claim, queue FROM message WHERE seq BETWEEN %s AND %s ORDER BY seq FOR UPDATE;
+
+-- ConsumerSql.held.among
 SELECT seq, claim, queue FROM message WHERE seq IN %s ORDER BY seq FOR UPDATE;
 
 -- ConsumerSql.first_due
@@ -688,6 +696,10 @@ INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, a
 -- MariaSql.one_message
 (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0);
 
+-- MariaSql.latest_due
+SELECT max(ready_at) FROM message FORCE INDEX (message_ready)
+WHERE queue = %s AND ready_at > %s AND ready_at <= %s;
+
 -- MariaSql.bodies
 SELECT seq, body FROM message WHERE seq IN %s;
 
@@ -709,8 +721,13 @@ SELECT coalesce(max(seq), 0) FROM ticket;
 -- MariaSql.begin
 SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED), version FROM store;
 
--- MariaSql.add_to_tally
-INSERT INTO tally (queue, slot, arrived, departed) VALUES (%s, %s, %s, %s)
+-- MariaSql.add_to_tallies
+INSERT INTO tally (queue, slot, arrived, departed) VALUES;
+
+-- MariaSql.one_tally
+(%s, %s, %s, %s);
+
+-- MariaSql.where_counted
 ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed);
 
 -- MariaSql.change_queues

@@ -214,7 +214,12 @@ first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE se
 UPDATE message SET ready_at = %s, receives = receives + 1, claim = abs(claim) + 1,
 first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s WHERE seq = ANY(%s::bigint[]);
 
--- ClaimSql.hold_to_deadline
+-- ClaimSql.hold_to_deadline.between
+UPDATE message SET ready_at = CASE WHEN deadline_at > %s THEN deadline_at ELSE %s END, receives = receives + 1, claim = abs(claim) + 1,
+                   first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s
+WHERE seq BETWEEN %s AND %s;
+
+-- ClaimSql.hold_to_deadline.among
 UPDATE message SET ready_at = CASE WHEN deadline_at > %s THEN deadline_at ELSE %s END, receives = receives + 1, claim = abs(claim) + 1,
                    first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s
 WHERE seq = ANY(%s::bigint[]);
@@ -621,7 +626,10 @@ SELECT id FROM consumer WHERE NOT (beat_at > %s - dead_after_ms AND beat_at < %s
 -- ConsumerSql.dead_locked
 SELECT queue, delivery, holding FROM consumer WHERE id = %s AND NOT (beat_at > %s - dead_after_ms AND beat_at < %s + dead_after_ms) FOR UPDATE SKIP LOCKED;
 
--- ConsumerSql.held
+-- ConsumerSql.held.between
+SELECT seq, claim, queue FROM message WHERE seq BETWEEN %s AND %s ORDER BY seq FOR UPDATE;
+
+-- ConsumerSql.held.among
 SELECT seq, claim, queue FROM message WHERE seq = ANY(%s::bigint[]) ORDER BY seq FOR UPDATE;
 
 -- ConsumerSql.first_due
@@ -692,16 +700,16 @@ SELECT seq, sent_at FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0)
 ORDER BY (seq + 0) LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- PostgresSql.begin_writing
-BEGIN;
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, version
-FROM store, ledger_number, pg_advisory_xact_lock_shared(%s, (CASE WHEN is_called THEN last_value ELSE 0 END)::bit(32)::int);
+FROM store, ledger_number, pg_advisory_xact_lock_shared(%s::int, (CASE WHEN is_called THEN last_value ELSE 0 END)::bit(32)::int);
 
 -- PostgresSql.begin_reading
-BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, version FROM store;
 
 -- PostgresSql.add_to_tallies
-INSERT INTO tally (queue, slot, arrived, departed) VALUES %s
+INSERT INTO tally (queue, slot, arrived, departed)
+SELECT change.queue, %s::bigint, change.arrived, change.departed
+FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS change (queue, arrived, departed)
 ON CONFLICT (queue, slot) DO UPDATE
 SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed;
 

@@ -208,7 +208,12 @@ first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq 
 UPDATE message SET ready_at = ?, receives = receives + 1, claim = abs(claim) + 1,
 first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ? WHERE seq IN (SELECT value FROM carray(?));
 
--- ClaimSql.hold_to_deadline
+-- ClaimSql.hold_to_deadline.between
+UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END, receives = receives + 1, claim = abs(claim) + 1,
+                   first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?
+WHERE seq BETWEEN ? AND ?;
+
+-- ClaimSql.hold_to_deadline.among
 UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END, receives = receives + 1, claim = abs(claim) + 1,
                    first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?
 WHERE seq IN (SELECT value FROM carray(?));
@@ -600,7 +605,10 @@ SELECT id FROM consumer WHERE NOT (beat_at > ? - dead_after_ms AND beat_at < ? +
 -- ConsumerSql.dead_locked
 SELECT queue, delivery, holding FROM consumer WHERE id = ? AND NOT (beat_at > ? - dead_after_ms AND beat_at < ? + dead_after_ms) ;
 
--- ConsumerSql.held
+-- ConsumerSql.held.between
+SELECT seq, claim, queue FROM message WHERE seq BETWEEN ? AND ? ORDER BY seq ;
+
+-- ConsumerSql.held.among
 SELECT seq, claim, queue FROM message WHERE seq IN (SELECT value FROM carray(?)) ORDER BY seq ;
 
 -- ConsumerSql.first_due

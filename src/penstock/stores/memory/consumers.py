@@ -7,7 +7,18 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from penstock import ids, limits
-from penstock.model import Claimed, Delivery, Held, Numbered, Outcome, Registration, Reservation, Trace
+from penstock.model import (
+    Attendance,
+    Claimed,
+    Delivery,
+    Ending,
+    Held,
+    Numbered,
+    Outcome,
+    Registration,
+    Reservation,
+    Trace,
+)
 from penstock.stores.memory.claims import ClaimTerms, Share, claim
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import ConsumerRow
@@ -48,6 +59,11 @@ class MemoryConsumers:
         row = self._tables.consumers.get(consumer_id)
         return None if row is None or not self._is_living(row.queue) else set(row.held)
 
+    def report(self, consumer: Registration, endings: Sequence[Ending], now: int) -> Attendance:
+        queue = self._session.find_queue(consumer.queue)
+        ended = [self.end_claims(consumer.queue, one.held, one.outcome, now, one.delay_ms) for one in endings]
+        return Attendance(self.attend(consumer.id), ended, [] if queue is None else self._living(queue.number, now))
+
     def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
         row = self._tables.consumers.get(consumer_id)
         if row is not None:
@@ -76,10 +92,14 @@ class MemoryConsumers:
 
     # Their messages
 
-    def claim(self, consumer: Registration, limit: int, now: int) -> Claimed:
+    def _living(self, queue: int, now: int) -> list[str]:
+        rows = [row for row in self._tables.consumers.values() if row.queue == queue and _is_alive(row, now)]
+        return [row.consumer.id for row in sorted(rows, key=lambda row: row.rank)]
+
+    def claim(self, consumer: Registration, limit: int, now: int, living: Sequence[str] | None = None) -> Claimed:
         queue = self._session.queue(consumer.queue)
-        rows = [row for row in self._tables.consumers.values() if row.queue == queue.number and _is_alive(row, now)]
-        living = [row.consumer.id for row in sorted(rows, key=lambda row: row.rank)]
+        if living is None:
+            living = self._living(queue.number, now)
         share = None
         if len(living) > 1 and consumer.id in living:
             share = Share(living.index(consumer.id), len(living))

@@ -48,9 +48,9 @@ class ClaimSql:
         SELECT {message} FROM message WHERE {among:seq} AND queue + 0 = ? AND ready_at = 0
         ORDER BY seq {lock_free}""")
     hold: ByRuns = by_runs(f"UPDATE message SET ready_at = ?, {_HELD} WHERE {{which}}")
-    hold_to_deadline: str = f"""
+    hold_to_deadline: ByRuns = by_runs(f"""
         UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? END, {_HELD}
-        WHERE {{among:seq}}"""
+        WHERE {{which}}""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +102,25 @@ class Claims:
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         most_promoted = max(limit, limits.promote_rows)
-        promoted = session.promote(found, now, most_promoted, start.due)
-        if promoted:
-            start = FROM_THE_BEGINNING
+        looked: list[Row] | None = None
+        room = limits.claim_bytes
+        look = session.look_for_due(found, now, most_promoted, start.due)
+        if session.engine.shared:
+            # In one round trip with that look, which mostly finds nothing.
+            looked = self._undoomed_head(found, terms, start.after, limit, room)
+        due = look.rows()
+        if due:
+            session.promote(found, due, now)
+            if looked:
+                session.stirred.add(found.name)  # others have passed over what is not taken after all
+            start, looked = FROM_THE_BEGINNING, None
         taken: list[Row] = []
-        after, room, rounds, left_out = start.after, limits.claim_bytes, 0, 0
+        after, rounds, left_out = start.after, 0, 0
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
         enough = max(limit, limits.step_rows)
         while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < enough:
-            rows = self._undoomed_head(found, terms, after, limit - len(taken), room)
+            rows = self._undoomed_head(found, terms, after, limit - len(taken), room) if looked is None else looked
+            looked = None
             if not rows and not start.after:
                 return taken, False
             if not rows:
@@ -126,7 +136,7 @@ class Claims:
             taken += delivered
             if terms.reads:
                 room -= sum(map(len, map(body_in, delivered)))
-        if hints and terms.until and promoted < most_promoted:
+        if hints and terms.until and len(due) < most_promoted:
             # A share leaves gaps behind it.
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
@@ -243,13 +253,14 @@ class Claims:
         engine, sql = self._session.engine, self._sql
         seqs = list(map(seq_in, rows))
         if terms.to_deadline:
-            engine.run(sql.hold_to_deadline, (now, terms.until, now, now, engine.listed(seqs)))
+            statement, which = at_once(engine, sql.hold_to_deadline, seqs)
+            engine.later(statement, (now, terms.until, now, now, *which))
         elif terms.reads:
             statement, which = at_once(engine, sql.hold, seqs)
-            engine.run(statement, (terms.until, now, now, *which))
+            engine.later(statement, (terms.until, now, now, *which))
         else:
             for statement, _, which in each_run(engine, sql.hold, runs_of(seqs)):
-                engine.run(statement, (terms.until, now, now, *which))
+                engine.later(statement, (terms.until, now, now, *which))
 
     def _delivered(self, queue: Queue, rows: Sequence[Row], now: int, terms: Terms) -> list[Message]:
         """The messages as they are after their claim."""

@@ -13,10 +13,24 @@ from dataclasses import dataclass
 import msgspec
 
 from penstock import ids, limits
-from penstock.model import Claimed, Delivery, Held, Numbered, Outcome, Registration, Reservation, Trace
+from penstock.model import (
+    Attendance,
+    Claimed,
+    Delivery,
+    Ending,
+    Held,
+    Numbered,
+    Outcome,
+    Registration,
+    Reservation,
+    Trace,
+)
 from penstock.stores.sql.claim import Claims, Share, Terms
+from penstock.stores.sql.engine import Later
+from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.send import Sends
 from penstock.stores.sql.session import Session
+from penstock.stores.sql.statements import ByRuns, by_runs
 
 _decode = msgspec.json.Decoder(list[Held]).decode
 # A sign of life counts for its time, whichever way the clock has jumped since.
@@ -38,7 +52,7 @@ class ConsumerSql:
     dead_locked: str = f"""
         SELECT queue, delivery, holding FROM consumer WHERE id = ? AND NOT ({_ALIVE}) {{lock_free}}"""
     # Were the queue part of the condition, a database might read the queue instead of these messages.
-    held: str = "SELECT seq, claim, queue FROM message WHERE {among:seq} ORDER BY seq {lock}"
+    held: ByRuns = by_runs("SELECT seq, claim, queue FROM message WHERE {which} ORDER BY seq {lock}")
     first_due: str = "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at < ?"
     trace: str = "SELECT queue, sent_at, ready_at, {is_claimed} FROM message WHERE seq = ? AND queue + 0 > 0"
     outcome: str = "SELECT sent_at, outcome FROM ledger WHERE seq = ? ORDER BY number DESC LIMIT 1"
@@ -46,6 +60,10 @@ class ConsumerSql:
 
 def _encode(held: Iterable[Held]) -> str:
     return msgspec.json.encode(sorted(held)).decode()
+
+
+def _ids(look: Later) -> list[str]:
+    return [consumer_id for (consumer_id,) in look.rows()]
 
 
 class Consumers:
@@ -75,54 +93,83 @@ class Consumers:
         )
 
     def attend(self, consumer_id: str) -> set[Held] | None:
-        for queue, holding in self._session.engine.rows(self._sql.attend, (consumer_id,)):
+        return self._held_by(self._session.engine.later(self._sql.attend, (consumer_id,)))
+
+    def _held_by(self, attended: Later) -> set[Held] | None:
+        for queue, holding in attended.rows():
             if self._session.queue_name(queue) is not None:
                 return set(_decode(holding))
         return None
 
+    def report(self, consumer: Registration, endings: Sequence[Ending], now: int) -> Attendance:
+        queue = self._session.find_queue(consumer.queue)
+        if queue is None:
+            return Attendance(self.attend(consumer.id), [set() for _ in endings], [])
+        # All of it in one round trip, the consumer's row first.
+        attended = self._session.engine.later(self._sql.attend, (consumer.id,))
+        look = self._look_for_living(queue.number, now)
+        begun = [(ending, self._begin_to_end(queue.number, ending, now)) for ending in endings]
+        ended = [self._end(queue.number, ending, asked, now) for ending, asked in begun]
+        return Attendance(self._held_by(attended), ended, _ids(look))
+
     def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
-        self._session.engine.run(self._sql.hold, (now, _encode(held), consumer_id))
+        self._session.engine.later(self._sql.hold, (now, _encode(held), consumer_id))
 
     def leave(self, consumer_id: str) -> None:
         self._session.engine.run(self._sql.leave, (consumer_id,))
 
-    def claim(self, consumer: Registration, limit: int, now: int) -> Claimed:
+    def claim(self, consumer: Registration, limit: int, now: int, living: Sequence[str] | None = None) -> Claimed:
         queue = self._session.queue(consumer.queue)
-        living = self._living(queue.number, now)
+        if living is None:
+            living = _ids(self._look_for_living(queue.number, now))
         share = None
         if len(living) > 1 and consumer.id in living:
             share = Share(living.index(consumer.id), len(living))
         heeds = consumer.delivery is Delivery.AT_MOST_ONCE
         return self._claims.claim_on(queue, limit, now, Terms(limits.NEVER, True, heeds, share))
 
-    def _living(self, queue: int, now: int) -> list[str]:
-        rows = self._session.engine.rows(self._sql.living, (queue, now, now))
-        return [consumer_id for (consumer_id,) in rows]
+    def _look_for_living(self, queue: int, now: int) -> Later:
+        return self._session.engine.later(self._sql.living, (queue, now, now))
 
     def end_claims(
         self, queue: str, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
     ) -> set[Held]:
         found = self._session.find_queue(queue)
-        return self._end_claims(found.number, held, outcome, now, delay_ms) if found and held else set()
+        return self._end_claims(found.number, Ending(held, outcome, delay_ms), now) if found else set()
 
-    def _end_claims(
-        self, queue: int, held: Collection[Held], outcome: Outcome | None, now: int, delay_ms: int = 0
-    ) -> set[Held]:
+    def _end_claims(self, queue: int, ending: Ending, now: int) -> set[Held]:
+        return self._end(queue, ending, self._begin_to_end(queue, ending, now), now)
+
+    def _begin_to_end(self, queue: int, ending: Ending, now: int) -> Later | None:
+        """Finish the messages where that is one statement, else lock them: for `_end`. None where there is nothing to
+        do."""
         session, engine = self._session, self._session.engine
-        if outcome is not None and engine.finish_claimed is not None:
-            latest = dict(sorted(held))
-            finished = session.finish_claimed(queue, latest, outcome, now)
-            return {(seq, claim) for seq, claim in latest.items() if seq in finished}
-        rows = engine.rows(self._sql.held, (engine.listed(seq for seq, _ in held),))
-        ended = set(held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
-        if outcome is not None:
-            session.finish(queue, sorted(seq for seq, _ in ended), outcome, now)
+        if not ending.held:
+            return None
+        if ending.outcome is not None and engine.finish_claimed is not None:
+            latest = dict(sorted(ending.held))
+            return session.begin_to_finish(engine.finish_claimed, queue, latest, ending.outcome, now)
+        return engine.later(*at_once(engine, self._sql.held, sorted({seq for seq, _ in ending.held})))
+
+    def _end(self, queue: int, ending: Ending, begun: Later | None, now: int) -> set[Held]:
+        session = self._session
+        if begun is None:
+            return set()
+        if ending.outcome is not None and session.engine.finish_claimed is not None:
+            finished = session.finished(queue, begun)
+            if len(finished) == len(ending.held):
+                return set(ending.held)
+            return {(seq, claim) for seq, claim in dict(sorted(ending.held)).items() if seq in finished}
+        rows = begun.rows()
+        ended = set(ending.held).intersection((seq, abs(claim)) for seq, claim, number in rows if number == queue)
+        if ending.outcome is not None:
+            session.finish(queue, sorted(seq for seq, _ in ended), ending.outcome, now)
             return ended
         # The others were released with a delay.
         still_claimed = [seq for seq, claim, _ in rows if (seq, claim) in ended]
         if still_claimed:
-            if delay_ms > 0:
-                session.put_off(still_claimed, now + delay_ms)
+            if ending.delay_ms > 0:
+                session.put_off(still_claimed, now + ending.delay_ms)
             else:
                 session.make_ready(still_claimed)
             name = session.queue_name(queue)
@@ -137,7 +184,7 @@ class Consumers:
         for (consumer_id,) in sorted(dead):
             for queue, delivery, holding in engine.rows(self._sql.dead_locked, (consumer_id, now, now)):
                 outcome = Outcome.FAILED if delivery == Delivery.AT_MOST_ONCE else None
-                self._end_claims(queue, _decode(holding), outcome, now)
+                self._end_claims(queue, Ending(_decode(holding), outcome), now)
                 self.leave(consumer_id)
                 reaped += 1
         return reaped

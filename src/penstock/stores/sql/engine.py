@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -12,7 +12,7 @@ from penstock.stores.sql.statements import Statements
 Row = tuple[Any, ...]
 
 # A queue, the latest claims of messages by their numbers, an outcome, and the instant.
-FinishClaimed = Callable[[int, Mapping[int, int], int, int], Set[int]]
+FinishClaimed = Callable[[int, Mapping[int, int], int, int], "Later"]
 
 # Of a message that arrives; it has not been received yet.
 ARRIVING = (
@@ -27,6 +27,24 @@ ARRIVING = (
     "body_hash",
     "body",
 )
+
+
+class Later(Protocol):
+    """A statement that is executed by the end of the unit, or as soon as its rows are asked for."""
+
+    def rows(self) -> list[Row]: ...
+
+
+class Executed:
+    """A statement that was executed at once."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def rows(self) -> list[Row]:
+        return self._rows
 
 
 class Engine(Protocol):
@@ -47,9 +65,17 @@ class Engine(Protocol):
     @property
     def finish_claimed(self) -> FinishClaimed | None:
         """Where what a DELETE returns can go into the ledger in the same statement: finish those messages whose latest
-        claims are still these, locked or not, and return their numbers. None elsewhere."""
+        claims are still these, locked or not; its rows are their numbers. None elsewhere."""
 
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]: ...
+
+    def later(self, sql: str, params: Sequence[object] = ()) -> Later:
+        """Execute it before whatever else this unit executes, and together with that where the driver can: a round trip
+        is spared. What it has to complain about is raised then, by whatever it travels with."""
+
+    def look_for_due(self, sql: str, queue: int, since: int, now: int, limit: int) -> Later:
+        """The same for a statement that looks for messages of a queue whose time has come since one instant and by
+        another; mostly there are none. Those are its parameters."""
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
         """The first messages, until their bodies come to `budget`: the bodies of the others are never read.

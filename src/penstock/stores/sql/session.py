@@ -13,7 +13,7 @@ from penstock import ids, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
-from penstock.stores.sql.engine import Engine, Row
+from penstock.stores.sql.engine import Engine, FinishClaimed, Later, Row
 from penstock.stores.sql.known_doomed import KnownDoomed
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.statements import ByRuns, by_runs, column_of_message
@@ -247,19 +247,17 @@ class Session:
 
     # How messages become ready, wait, and finish
 
-    def promote(self, queue: Queue, now: int, limit: int, since: int = 0) -> int:
-        """Delays and claims that have run out: ready again, in their old place, or put off where the queue has a
-        backoff. Returns how many."""
-        which = (queue.number, since, now, limit)
-        if queue.settings.backoff is None:
-            due = self.engine.rows(self._sql.due, which)
-            ready = [seq for (seq,) in due]
-        else:
-            due = self.engine.rows(self._sql.due_with_claims, which)
-            ready = self._begin_backoff(queue, due, now)
+    def look_for_due(self, queue: Queue, now: int, limit: int, since: int = 0) -> Later:
+        """Delays and claims that have run out, for `promote`."""
+        look = self._sql.due if queue.settings.backoff is None else self._sql.due_with_claims
+        return self.engine.look_for_due(look, queue.number, since, now, limit)
+
+    def promote(self, queue: Queue, due: Sequence[Row], now: int) -> None:
+        """Those whose time has run out are ready again, in their old place, or put off where the queue has a
+        backoff."""
+        ready = [seq for (seq,) in due] if queue.settings.backoff is None else self._begin_backoff(queue, due, now)
         if ready:
             self.make_ready(ready)
-        return len(due)
 
     def _begin_backoff(self, queue: Queue, due: Iterable[Row], now: int) -> list[int]:
         """Of messages whose time has run out, those that are ready; the backoff of the others begins where their claim
@@ -273,7 +271,7 @@ class Session:
             else:
                 ready.append(seq)
         for wait, seqs in sorted(waits.items()):
-            self.engine.run(self._sql.back_off, (wait, self.engine.listed(seqs)))
+            self.engine.later(self._sql.back_off, (wait, self.engine.listed(seqs)))
         return ready
 
     def lock_ready(self, seqs: Sequence[int]) -> list[int]:
@@ -295,12 +293,12 @@ class Session:
 
     def make_ready(self, seqs: Sequence[int]) -> None:
         self.look_everywhere()
-        self.engine.run(self._sql.make_ready, (self.engine.listed(seqs),))
+        self.engine.later(self._sql.make_ready, (self.engine.listed(seqs),))
 
     def put_off(self, seqs: Sequence[int], until: int) -> None:
         """End the claims on these messages, and delay them."""
         self.look_everywhere()
-        self.engine.run(self._sql.put_off, (until, self.engine.listed(seqs)))
+        self.engine.later(self._sql.put_off, (until, self.engine.listed(seqs)))
 
     def record(self, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """The ledger rows of messages that leave the queue they are in, as that queue wants them kept. The numbers
@@ -308,13 +306,13 @@ class Session:
         if seqs:
             self.engine.enter_ledger()
             statement, which = at_once(self.engine, self._sql.record, seqs)
-            self.engine.run(statement, (now, int(outcome), *which))
+            self.engine.later(statement, (now, int(outcome), *which))
 
     def delete(self, seqs: Sequence[int]) -> None:
         """The numbers ascend."""
         if seqs:
             statement, which = at_once(self.engine, self._sql.delete, seqs)
-            self.engine.run(statement, which)
+            self.engine.later(statement, which)
 
     def finish(self, queue: int, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
         """Messages of one queue that this unit has locked leave it for good, and the ledger says how."""
@@ -327,14 +325,23 @@ class Session:
     def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int) -> Set[int]:
         """The same for messages whose latest claims were these when they were read. They need not be locked where the
         engine itself can `finish_claimed`. Returns those that have left."""
-        finish = self.engine.finish_claimed
-        if finish is None or not claims:
+        if self.engine.finish_claimed is None or not claims:
             self.finish(queue, list(claims), outcome, now)
             return claims.keys()
+        return self.finished(queue, self.begin_to_finish(self.engine.finish_claimed, queue, claims, outcome, now))
+
+    def begin_to_finish(
+        self, finish: FinishClaimed, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int
+    ) -> Later:
+        """For `finished`."""
         self.engine.enter_ledger()
-        finished = finish(queue, claims, int(outcome), now)
-        self.departed(queue, len(finished))
-        return finished
+        return finish(queue, claims, int(outcome), now)
+
+    def finished(self, queue: int, finishing: Later) -> Set[int]:
+        """Those that have left the queue."""
+        seqs = {seq for (seq,) in finishing.rows()}
+        self.departed(queue, len(seqs))
+        return seqs
 
     # Rows
 

@@ -141,7 +141,9 @@ class Sweep:
         rows = session.engine.rows(self._sql.queues_due, (now, session.limits.sweep_queues))
         room = session.limits.promote_rows
         for queue in map(queue_of, rows):
-            room -= session.promote(queue, now, room)
+            due = session.look_for_due(queue, now, room).rows()
+            session.promote(queue, due, now)
+            room -= len(due)
 
     def _sweep_expired(self, now: int, limit: int) -> int:
         """Ready messages stand by age, so the expired ones are the first: one look at a queue tells. Those that were

@@ -35,7 +35,7 @@ from penstock.errors import (
 )
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
-from penstock.stores.sql.engine import ARRIVING, Row
+from penstock.stores.sql.engine import ARRIVING, Later, Row
 from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
 from penstock.stores.sql.statements import Dialect, Statements, column_of_message
 
@@ -47,7 +47,9 @@ body_in = column_of_message("body")
 # Rows of one INSERT: a server takes packets of 16 MB, and bytes that must be escaped take two.
 _INSERT_ROWS = 500
 _INSERT_BYTES = 4 * 1024 * 1024
-# Longer bodies are read only when it is known that they are wanted.
+# Statements that go in one packet, unless one of them alone is longer.
+_EXCHANGE_SIZE = 4 * 1024 * 1024
+# Longer bodies are read only when it is known that they are wanted, and not written in twice as many digits.
 _SHORT_BYTES = 2 * 1024
 _TICKETS_KEPT = 10_000
 _LOCK_TIMEOUT_MS = 10_000
@@ -76,7 +78,7 @@ STATEMENTS = Statements(
     Dialect(
         name="mariadb",
         parameter="%s",
-        # The driver writes a tuple out in parentheses.
+        # A tuple is written out in parentheses.
         among="COLUMN IN ?",
         # See `MariaEngine.add`.
         unless_there="",
@@ -100,7 +102,7 @@ STATEMENTS = Statements(
 @dataclass(frozen=True, slots=True)
 class MariaSql:
     """What MariaDB alone is asked. The driver writes parameters into the text itself, so a text may well end with as
-    many rows as there are: those of the two inserts are added by `_with_rows`."""
+    many rows as there are: those of the three inserts are added by `_with_rows`."""
 
     # A unit that has waited for a lock then sees what it has waited for; where nothing is locked, all of one answer is
     # of one moment; and a look for units under way sees what they have written.
@@ -110,6 +112,9 @@ class MariaSql:
     number_step: str = "SELECT @@auto_increment_increment"
     insert_messages: str = f"INSERT INTO message ({', '.join(ARRIVING)}, receives, claim) VALUES"
     one_message: str = f"({', '.join('?' * len(ARRIVING))}, 0, 0)"
+    latest_due: str = """
+        SELECT max(ready_at) FROM message FORCE INDEX (message_ready)
+        WHERE queue = ? AND ready_at > ? AND ready_at <= ?"""
     bodies: str = "SELECT seq, body FROM message WHERE {among:seq}"
     take_tickets: str = "INSERT INTO ticket (seq) VALUES"
     one_ticket: str = "(NULL)"
@@ -117,8 +122,9 @@ class MariaSql:
     drop_old_tickets: str = "DELETE FROM ticket WHERE seq < ?"
     last_seq: str = "SELECT coalesce(max(seq), 0) FROM ticket"
     begin: str = "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED), version FROM store"
-    add_to_tally: str = """
-        INSERT INTO tally (queue, slot, arrived, departed) VALUES (?, ?, ?, ?)
+    add_to_tallies: str = "INSERT INTO tally (queue, slot, arrived, departed) VALUES"
+    one_tally: str = "(?, ?, ?, ?)"
+    where_counted: str = """
         ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed)"""
     change_queues: str = "UPDATE store SET version = version + 1"
     prove_writable: str = "UPDATE store SET origin = origin WHERE 1 = 0"
@@ -138,9 +144,54 @@ class MariaSql:
 
 
 @lru_cache(64)
-def _with_rows(insert: str, row: str, count: int) -> str:
-    """An INSERT of so many rows, which is one round trip. Mostly there are few, and often as many as before."""
-    return f"{insert} {', '.join([row] * count)}"
+def _with_rows(insert: str, row: str, count: int, end: str = "") -> str:
+    """An INSERT of so many rows. Mostly there are few, and often as many as before."""
+    return f"{insert} {', '.join([row] * count)} {end}"
+
+
+class MariaStatement:
+    """One that was executed, or waits for it; its parameters are written out in it."""
+
+    __slots__ = ("_engine", "_rows", "matched", "number", "text")
+
+    def __init__(self, engine: MariaEngine, text: str) -> None:
+        self._engine = engine
+        self.text = text
+        self._rows: list[Row] | None = None
+        self.matched = 0
+        # The first that the database has given to what was inserted.
+        self.number = 0
+
+    def note(self, cursor: pymysql.cursors.Cursor) -> None:
+        """The cursor stands at its answer."""
+        self._rows = list(cursor.fetchall())
+        self.matched = int(cursor.rowcount)
+        self.number = int(cursor.lastrowid or 0)
+
+    def rows(self) -> list[Row]:
+        if self._rows is None:
+            self._engine.exchange()
+        return self._rows or []
+
+
+class DueIfAny:
+    """Messages that have come due, looked for only where there is one at all.
+
+    A range of an index is left only with a row that is there: behind the messages that are due, InnoDB would pass over
+    each one that was claimed and finished lately, for as long as it is not purged. Before them stand those that are
+    ready.
+    """
+
+    __slots__ = ("_engine", "_latest", "_params", "_sql")
+
+    def __init__(self, engine: MariaEngine, latest: MariaStatement, sql: str, params: Sequence[object]) -> None:
+        self._engine = engine
+        self._latest = latest
+        self._sql = sql
+        self._params = params
+
+    def rows(self) -> list[Row]:
+        return [] if self._latest.rows() == [(None,)] else self._engine.rows(self._sql, self._params)
 
 
 class MariaEngine:
@@ -161,28 +212,33 @@ class MariaEngine:
         self._entries_kept = entries_kept
         self._sql = STATEMENTS.of(MariaSql)
         self._isolation = ""
-        self._in_ledger = False
         self._slot = SystemRandom().randrange(SLOTS)
         self._cursor = connection.cursor()
+        self._waiting: list[MariaStatement] = []
+        self._waiting_size = 0
+        # What this unit has said to those who read the ledger; and how far such words are old.
+        self._word: MariaStatement | None = None
+        self._old_words = 0
         [(self._step,)] = self.rows(self._sql.number_step)
 
     def begin(self, write: bool) -> tuple[int, int]:
         """A transaction begins with its first statement."""
         isolation = self._sql.for_writing if write else self._sql.for_reading
         if isolation != self._isolation:
-            self._execute(isolation, ())
-            self._isolation = isolation
-        self._in_ledger = False
+            self.later(isolation)
+        self._word = None
         [(now, version)] = self.rows(self._sql.begin)
+        self._isolation = isolation
         return now, version
 
     def commit(self) -> None:
-        try:
-            self.connection.commit()
-        except pymysql.Error as error:
-            raise translated(error) from error
+        self.later("COMMIT")
+        self.exchange()
+        if self._word is not None and self._word.number % self._entries_kept < self._step:
+            self._old_words = self._word.number - self._entries_kept
 
     def roll_back(self) -> None:
+        self._waiting, self._waiting_size = [], 0
         try:
             self.connection.rollback()
         except pymysql.Error as error:
@@ -192,9 +248,46 @@ class MariaEngine:
         with suppress(pymysql.Error, OSError):
             self.connection.close()
 
+    def later(self, sql: str, params: Sequence[object] = ()) -> MariaStatement:
+        statement = MariaStatement(self, sql % tuple([self._literal(value) for value in params]))
+        if self._waiting_size + len(statement.text) > _EXCHANGE_SIZE:
+            self.exchange()
+        self._waiting.append(statement)
+        self._waiting_size += len(statement.text)
+        return statement
+
+    def _literal(self, value: object) -> str:
+        """The driver does the same, with more questions for each. A hundred rows have a thousand values."""
+        if value is None:
+            return "NULL"
+        if isinstance(value, int):
+            return str(int(value))
+        if isinstance(value, tuple):
+            return f"({', '.join(map(self._literal, value))})"
+        if isinstance(value, bytes) and len(value) <= _SHORT_BYTES:
+            return f"x'{value.hex()}'"
+        literal: str = self.connection.escape(value)
+        return literal
+
+    def exchange(self) -> None:
+        """Execute what waits, as one text of several statements. None of those behind one that fails happens."""
+        statements, self._waiting, self._waiting_size = self._waiting, [], 0
+        if not statements:
+            return
+        try:
+            self._cursor.execute(";\n".join([statement.text for statement in statements]))
+            for statement in statements:
+                statement.note(self._cursor)
+                self._cursor.nextset()
+        except pymysql.Error as error:
+            raise translated(error) from error
+
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
-        self._execute(sql, params)
-        return list(self._cursor.fetchall())
+        return self.later(sql, params).rows()
+
+    def look_for_due(self, sql: str, queue: int, since: int, now: int, limit: int) -> Later:
+        latest = self.later(self._sql.latest_due, (queue, since, now))
+        return DueIfAny(self, latest, sql, (queue, since, now, limit))
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
         fitting: list[Row] = []
@@ -212,10 +305,13 @@ class MariaEngine:
         return [row for row in whole if body_in(row) is not None]
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        return self._execute(sql, params)
+        statement = self.later(sql, params)
+        self.exchange()
+        return statement.matched
 
     def add(self, sql: str, row: Sequence[object]) -> bool:
         """INSERT IGNORE would also cut off what is too long."""
+        self.exchange()  # an error below is one of this statement
         try:
             self._cursor.execute(sql, tuple(row))
         except pymysql.IntegrityError as error:
@@ -228,36 +324,32 @@ class MariaEngine:
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         for row in rows:
-            self.run(sql, row)
-
-    def _execute(self, sql: str, params: Sequence[object]) -> int:
-        try:
-            return int(self._cursor.execute(sql, tuple(params)))
-        except pymysql.Error as error:
-            raise translated(error) from error
+            self.later(sql, row)
+        self.exchange()
 
     def listed(self, numbers: Iterable[int]) -> tuple[int | None, ...]:
-        """The driver writes it out in parentheses. Nothing is among (NULL)."""
+        """Written out in parentheses. Nothing is among (NULL)."""
         return tuple(numbers) or (None,)
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
         for piece in _pieces(rows):
             insert = _with_rows(self._sql.insert_messages, self._sql.one_message, len(piece))
-            self._execute(insert, [value for row in piece for value in row])
+            self.later(insert, [value for row in piece for value in row])
 
     def next_seqs(self, count: int) -> list[int]:
         """An INSERT whose number of rows is known gets consecutive numbers, `auto_increment_increment` apart."""
         seqs: list[int] = []
         while len(seqs) < count:
             piece = min(count - len(seqs), 1_000)
-            self._execute(_with_rows(self._sql.take_tickets, self._sql.one_ticket, piece), ())
-            first = int(self._cursor.lastrowid or 0)
+            taken = self.later(_with_rows(self._sql.take_tickets, self._sql.one_ticket, piece))
+            self.exchange()
+            first = taken.number
             seqs += range(first, first + piece * self._step, self._step)
         if seqs:
             # The last one tells others how far the numbers are; it goes when it is old, and no unit can still hold it.
-            self._execute(self._sql.drop_tickets, (seqs[0], seqs[-1]))
+            self.later(self._sql.drop_tickets, (seqs[0], seqs[-1]))
             if seqs[-1] % _TICKETS_KEPT < count:
-                self._execute(self._sql.drop_old_tickets, (seqs[-1] - _TICKETS_KEPT,))
+                self.later(self._sql.drop_old_tickets, (seqs[-1] - _TICKETS_KEPT,))
         return seqs
 
     def last_seq(self) -> int:
@@ -268,8 +360,11 @@ class MariaEngine:
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
         # In one order, so that two units with one slot never wait for each other.
         counted = {**changes, 0: (1, 0)} if stirring else changes
-        for queue, change in sorted(counted.items()):
-            self._execute(self._sql.add_to_tally, (queue, self._slot, *change))
+        if counted:
+            sql = self._sql
+            add = _with_rows(sql.add_to_tallies, sql.one_tally, len(counted), sql.where_counted)
+            rows = [(queue, self._slot, *change) for queue, change in sorted(counted.items())]
+            self.later(add, [value for row in rows for value in row])
 
     def probe_other_users(self) -> bool:
         [(own, *holders)] = self.rows(self._sql.places_taken)
@@ -287,20 +382,20 @@ class MariaEngine:
 
     def enter_ledger(self) -> None:
         """Leave word of how far the ledger is now: the numbers that this unit takes are higher."""
-        if self._in_ledger:
+        if self._word is not None:
             return
-        self._in_ledger = True
-        self._execute(self._sql.enter_ledger, ())
-        entry = int(self._cursor.lastrowid or 0)
-        if entry % self._entries_kept < self._step:
+        self._word = self.later(self._sql.enter_ledger)
+        if self._old_words:
             # Of units that have ended; those under way are locked.
-            old = self.rows(self._sql.old_writers, (entry - self._entries_kept,))
-            self.run(self._sql.forget_writers, (self.listed(ended for (ended,) in old),))
+            old = self.rows(self._sql.old_writers, (self._old_words,))
+            self.later(self._sql.forget_writers, (self.listed(ended for (ended,) in old),))
+            self._old_words = 0
 
     def ledger_end(self) -> int:
         """A unit that has taken numbers up to the last one has left word before. One whose word is committed has ended,
         and its rows are there. Word and rows are read as they are after this look: a unit that only reads begins
         again."""
+        self.exchange()
         try:
             with closing(self._connect_aside()) as aside, aside.cursor() as cursor:
                 cursor.execute(self._sql.last_in_ledger)
@@ -381,7 +476,7 @@ class MariaDatabase:
             "connect_timeout": 5,
             "read_timeout": 60,
             "write_timeout": 60,
-            "client_flag": CLIENT.FOUND_ROWS,
+            "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
             "init_command": _SETTINGS.format(lock_timeout_s=max(1, lock_timeout_ms // 1000)),
         }
         try:

@@ -12,7 +12,7 @@ import logging
 import os
 import select
 import threading
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from random import SystemRandom
@@ -39,9 +39,9 @@ from penstock.errors import (
 )
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
-from penstock.stores.sql.engine import ARRIVING, Row
+from penstock.stores.sql.engine import ARRIVING, Later, Row
 from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
-from penstock.stores.sql.engines.postgresql_numbers import Numbers, NumbersDumper
+from penstock.stores.sql.engines.postgresql_pipeline import Numbers, Pipeline, PostgresStatement
 from penstock.stores.sql.engines.postgresql_sender import PostgresSender
 from penstock.stores.sql.statements import Dialect, Statements
 
@@ -82,8 +82,9 @@ _SETTINGS = (
     "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
     "SET client_encoding = 'UTF8'; SET default_transaction_isolation = 'read committed'; "
     # Every statement of ours has its index, and finds few rows through it. Where statistics are old, the planner would
-    # rather read a whole table.
-    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; "
+    # rather read a whole table, or all that an index names. And it need not plan a statement each time it is asked.
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; "
+    "SET plan_cache_mode = force_generic_plan; SET jit = off; "
 )
 
 # Notices of a busy server are gathered for so long; all notices of a database pass through one lock.
@@ -117,23 +118,20 @@ STATEMENTS = Statements(
 class PostgresSql:
     """What PostgreSQL alone is asked.
 
-    What goes with the beginning or the end of a unit is one text of several statements, for one round trip. The
-    database takes no parameters with such a text: `PostgresEngine` writes them into it, once for a connection, but for
-    tallies and numbers ahead, which differ from unit to unit.
+    The ends of the ledger are texts of several statements, for one round trip. The database takes no parameters with
+    such a text: `PostgresEngine` writes them into it, once for a connection.
     """
 
     # A unit that writes holds a lock in share whose second number is how far the ledger was when the unit began. None
     # takes such a lock alone, so none waits for it: it is there to be seen.
     begin_writing: str = f"""
-        BEGIN;
         {_NOW_AND_VERSION}
-        FROM store, ledger_number, pg_advisory_xact_lock_shared(?, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"""
-    begin_reading: str = f"""
-        {_BEGIN_READING};
-        {_NOW_AND_VERSION} FROM store"""
-    # Its parameter is all rows, as many as there are.
+        FROM store, ledger_number, pg_advisory_xact_lock_shared(?::int, ({_LAST_LEDGER_NUMBER})::bit(32)::int)"""
+    begin_reading: str = f"{_NOW_AND_VERSION} FROM store"
     add_to_tallies: str = """
-        INSERT INTO tally (queue, slot, arrived, departed) VALUES ?
+        INSERT INTO tally (queue, slot, arrived, departed)
+        SELECT change.queue, ?::bigint, change.arrived, change.departed
+        FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]) AS change (queue, arrived, departed)
         ON CONFLICT (queue, slot) DO UPDATE
         SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed"""
     ledger_ends: str = _LEDGER_ENDS
@@ -187,94 +185,82 @@ class PostgresEngine:
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
-        connection.adapters.register_dumper(Numbers, NumbersDumper)
         self.connection = connection
         self._sql = sql = STATEMENTS.of(PostgresSql)
         self._writes = False
         self._slot = SystemRandom().randrange(SLOTS)
         self.sender = PostgresSender(connection, sql.send, _ARRIVING_TYPES[1:], self._slot)
-        self._cursor = connection.cursor(binary=True)
-        self._text_cursor = connection.cursor()
-        under_way = crc32(schema.encode(), _LOCKS) - 2**31
+        self._pipeline = Pipeline(connection, translated)
+        self._cursor = connection.cursor()
+        self._under_way = crc32(schema.encode(), _LOCKS) - 2**31
         # What is seen of a lock are its numbers without a sign.
         self._in_use = _in_use(schema) % 2**32
-        self._begin_writing = (sql.begin_writing % under_way).encode()
-        self._begin_reading = sql.begin_reading.encode()
-        self._ledger_ends = (sql.ledger_ends % (under_way % 2**32)).encode()
-        self._ledger_ends_again = (sql.ledger_ends_again % (under_way % 2**32)).encode()
-        # What goes with the end of the unit; sequence numbers taken ahead of need, and how many this unit has needed.
-        self._at_commit = ""
+        self._ledger_ends = (sql.ledger_ends % (self._under_way % 2**32)).encode()
+        self._ledger_ends_again = (sql.ledger_ends_again % (self._under_way % 2**32)).encode()
+        # Sequence numbers taken ahead of need, and how many this unit has needed.
         self._ahead: list[int] = []
         self._needed = 0
 
     def begin(self, write: bool) -> tuple[int, int]:
         """In one round trip."""
-        ahead = min(self._needed, _MOST_AHEAD) if write and self._needed >= _FEWEST_AHEAD else 0
-        text = self._begin_writing if write else self._begin_reading
-        if ahead:
-            text += f"; {self._sql.next_seqs % ahead}".encode()
-        try:
-            cursor = self._text_cursor.execute(text)
-            cursor.nextset()
-            [(now, version)] = cursor.fetchall()
-            # Those of the unit before are thrown away: they would go before what others have sent since.
-            self._ahead = [seq for (seq,) in cursor.fetchall()] if cursor.nextset() else []
-        except psycopg.Error as error:
-            raise translated(error) from error
+        sql, pipeline = self._sql, self._pipeline
+        ahead: PostgresStatement | None = None
+        if write:
+            pipeline.later("BEGIN")
+            told = pipeline.later(sql.begin_writing, (self._under_way,))
+            if self._needed >= _FEWEST_AHEAD:
+                ahead = pipeline.later(sql.next_seqs, (min(self._needed, _MOST_AHEAD),))
+        else:
+            pipeline.later(_BEGIN_READING)
+            told = pipeline.later(sql.begin_reading)
+        [(now, version)] = told.rows()
+        # Those of the unit before are thrown away: they would go before what others have sent since.
+        self._ahead = [] if ahead is None else [seq for (seq,) in ahead.rows()]
         if write:
             self._needed = 0
         self._writes = write
-        self._at_commit = ""
         return now, version
 
     def commit(self) -> None:
-        try:
-            cursor = self._text_cursor.execute(f"{self._at_commit}COMMIT".encode())
-            while cursor.nextset():
-                pass
-        except psycopg.Error as error:
-            raise translated(error) from error
         # PostgreSQL does not call it an error to commit a transaction that has failed.
-        if cursor.statusmessage != "COMMIT":
+        if self._pipeline.later("COMMIT").status() != b"COMMIT":
             raise StoreUnavailable("the database has not committed a transaction")
 
     def roll_back(self) -> None:
-        try:
-            self._text_cursor.execute("ROLLBACK")
-        except psycopg.Error as error:
-            raise translated(error) from error
+        self._pipeline.forget()
+        self._pipeline.later("ROLLBACK")
+        self._pipeline.exchange()
 
     def close(self) -> None:
         with suppress(psycopg.Error):
             self.connection.close()
 
+    def later(self, sql: str, params: Sequence[object] = ()) -> Later:
+        return self._pipeline.later(sql, params)
+
     def rows(self, sql: str, params: Sequence[object] = ()) -> list[Row]:
         try:
-            return self._cursor.execute(sql, params).fetchall()
-        except psycopg.Error as error:
-            if _is_refused_by_the_driver(error):
-                return []  # what cannot be there is not found
-            raise translated(error) from error
+            asked = self._pipeline.later(sql, params)
+        except InvalidRequest:
+            return []  # what cannot be there is not found
+        return asked.rows()
+
+    def look_for_due(self, sql: str, queue: int, since: int, now: int, limit: int) -> Later:
+        return self.later(sql, (queue, since, now, limit))
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
         return self.rows(sql, (*params, budget))
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
-        try:
-            return self._cursor.execute(sql, params).rowcount
-        except psycopg.Error as error:
-            if _is_refused_by_the_driver(error):
-                raise InvalidRequest(str(error)) from error
-            raise translated(error) from error
+        return self._pipeline.later(sql, params).matched()
 
     def add(self, sql: str, row: Sequence[object]) -> bool:
         return self.run(sql, row) > 0
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        try:
-            self._cursor.executemany(sql, rows)
-        except psycopg.Error as error:
-            raise translated(error) from error
+        for row in rows:
+            self._pipeline.later(sql, row)
+        self._pipeline.exchange()
 
     def listed(self, numbers: Iterable[int]) -> Numbers:
         return Numbers(list(numbers))
@@ -283,6 +269,7 @@ class PostgresEngine:
         if len(rows) < _COPY_ROWS:
             self.many(self._sql.insert_message, rows)
             return
+        self._pipeline.exchange()
         try:
             with self._cursor.copy(self._sql.copy_messages) as copy:
                 copy.set_types(_COPY_TYPES)
@@ -304,13 +291,11 @@ class PostgresEngine:
         return int(seq)
 
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
-        """As plain text, made each time: it travels with the end of the unit, in one round trip, and so has its
-        numbers in it."""
         # In one order, so that two units with one slot never wait for each other.
-        rows = [
-            f"({queue}, {self._slot}, {arrived}, {departed})" for queue, (arrived, departed) in sorted(changes.items())
-        ]
-        self._at_commit = f"{self._sql.add_to_tallies % ', '.join(rows)}; " if rows else ""
+        queues = sorted(changes)
+        if queues:
+            arrived, departed = ([changes[queue][column] for queue in queues] for column in (0, 1))
+            self.later(self._sql.add_to_tallies, (self._slot, Numbers(queues), Numbers(arrived), Numbers(departed)))
 
     def has_table(self, name: str) -> bool:
         return bool(self.rows(self._sql.has_table, (name,)))
@@ -318,9 +303,9 @@ class PostgresEngine:
     def change_queues(self) -> None:
         self.run(self._sql.change_queues)
 
-    def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: int, now: int) -> Set[int]:
+    def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: int, now: int) -> Later:
         params = (Numbers(list(claims)), Numbers(list(claims.values())), queue, now, outcome)
-        return {seq for (seq,) in self.rows(self._sql.finish_claimed, params)}
+        return self.later(self._sql.finish_claimed, params)
 
     def enter_ledger(self) -> None:
         """The unit has said so at its beginning."""
@@ -337,8 +322,9 @@ class PostgresEngine:
         other order, a unit that begins and ends in between would be missed. And rows are to be read as they are after
         this look: a unit that only reads begins again, or it would not see what has been committed since it began."""
         text = self._ledger_ends if self._writes else self._ledger_ends_again
+        self._pipeline.exchange()
         try:
-            cursor = self._text_cursor.execute(text)
+            cursor = self._cursor.execute(text)
             while cursor.description is None:
                 cursor.nextset()
             [(last,)] = cursor.fetchall()
@@ -352,11 +338,6 @@ class PostgresEngine:
 def on_one_line(error: psycopg.Error) -> str:
     """For a log or an answer; libpq likes to explain itself in paragraphs."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _is_refused_by_the_driver(error: psycopg.Error) -> bool:
-    """Whether the driver itself refused a parameter, such as a text with a NUL: the database has not heard of it."""
-    return isinstance(error, psycopg.DataError) and error.sqlstate is None
 
 
 def translated(error: psycopg.Error) -> PenstockError:

@@ -18,6 +18,7 @@ from psycopg import pq
 from penstock.errors import StoreUnavailable
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.engines.network import Answer
+from penstock.stores.sql.engines.postgresql_pipeline import numbered
 
 _NAME = b"penstock_send"
 _BINARY = 1
@@ -25,7 +26,6 @@ _BINARY = 1
 _OIDS = {"int8": 20, "text": 25, "bytea": 17}
 # Dimensions, whether there are NULLs, the type of the elements; how many there are, and the number of the first.
 _ARRAY = Struct(">iiiii")
-_EMPTY_ARRAY = Struct(">iii")
 # An element is its length and its bytes; one that is NULL has this length.
 _LENGTH = Struct(">i")
 _NULL = _LENGTH.pack(-1)
@@ -47,7 +47,7 @@ class PostgresSender:
         self.is_writing = False
         self._unread = select.poll()
         self._unread.register(self.descriptor, select.POLLIN)
-        prepared = self._connection.prepare(_NAME, _numbered(text))
+        prepared = self._connection.prepare(_NAME, numbered(text))
         if prepared.status != pq.ExecStatus.COMMAND_OK:
             raise psycopg.OperationalError(prepared.get_error_message())
 
@@ -102,12 +102,6 @@ class PostgresSender:
         return Answer(_INT8.unpack(now)[0], _INT8.unpack(version)[0], () if seqs is None else _numbers(seqs))
 
 
-def _numbered(text: str) -> bytes:
-    """A statement for libpq, which counts parameters."""
-    first, *others = text.split("%s")
-    return (first + "".join(f"${number}{part}" for number, part in enumerate(others, 1))).replace("%%", "%").encode()
-
-
 def _array(kind: str, values: Sequence[int | str | bytes | None]) -> bytes:
     """Of one dimension."""
     count = len(values)
@@ -128,13 +122,6 @@ def _element(value: int | str | bytes | None) -> bytes:
         encoded = value.encode()
         return _LENGTH.pack(len(encoded)) + encoded
     return _NUMBER.pack(8, value)
-
-
-def array_of_numbers(values: Sequence[int]) -> bytes:
-    """As a parameter of the type `bigint[]`."""
-    if not values:
-        return _EMPTY_ARRAY.pack(0, 0, _OIDS["int8"])
-    return _array("int8", values)
 
 
 def _numbers(array: bytes) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ from penstock.limits import Limits
 from penstock.policy import KEY_BYTES
 from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
-from penstock.stores.sql.engine import ARRIVING, RawSql, Row
+from penstock.stores.sql.engine import ARRIVING, Executed, Later, RawSql, Row
 from penstock.stores.sql.engines import forks
 from penstock.stores.sql.engines.sqlite_file import APPLICATION_ID, SqliteFile
 from penstock.stores.sql.session import Cache, Session, body_in
@@ -146,6 +146,12 @@ class SqliteEngine:
             return self._cursor.execute(sql, params).fetchall()
         except apsw.Error as error:
             raise translated(error) from error
+
+    def later(self, sql: str, params: Sequence[object] = ()) -> Later:
+        return Executed(self.rows(sql, params))
+
+    def look_for_due(self, sql: str, queue: int, since: int, now: int, limit: int) -> Later:
+        return self.later(sql, (queue, since, now, limit))
 
     def rows_within(self, sql: str, params: Sequence[object], budget: int) -> list[Row]:
         """In pieces: looking at each row on its own takes as long as reading it."""
