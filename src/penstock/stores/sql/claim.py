@@ -94,10 +94,10 @@ class Claims:
     def take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
         session, limits = self._session, self._session.limits
-        has_notes = False
+        left_out, has_notes = 0, False
         if found.settings.dedup is Dedup.CLAIM:
             session.lock_queue(found.number)  # else two claims at once hand out a message and its twin
-            _, has_notes = self._twins.go_on(found.number, now, limits.step_rows)
+            left_out, has_notes = self._twins.go_on(found.number, now, limits.step_rows // 2)
             self._twins.doomed.look(found.number)
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
@@ -115,7 +115,7 @@ class Claims:
                 session.stirred.add(found.name)  # others have passed over what is not taken after all
             start, looked = FROM_THE_BEGINNING, None
         taken: list[Row] = []
-        after, rounds, left_out = start.after, 0, 0
+        after, rounds = start.after, 0
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
         enough = max(limit, limits.step_rows)
         while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < enough:
@@ -132,7 +132,7 @@ class Claims:
             self._hold(delivered, now, terms)
             left_out += len(rows) - len(delivered)
             last = seq_in(rows[-1])
-            after = last if delivered else self._clear(found, last, now, terms)
+            after = last if delivered else self._clear(found, last, now, terms, max(1, enough - left_out))
             taken += delivered
             if terms.reads:
                 room -= sum(map(len, map(body_in, delivered)))
@@ -223,12 +223,11 @@ class Claims:
                 self._session.finish(queue.number, seqs, _FINISHED[verdict], now)
         return delivered
 
-    def _clear(self, queue: Queue, after: int, now: int, terms: Terms) -> int:
-        """Where one message cannot be delivered, a million behind it may be as old: take many away at once.
+    def _clear(self, queue: Queue, after: int, now: int, terms: Terms, step: int) -> int:
+        """Where one message cannot be delivered, a million behind it may be as old: take up to `step` away at once.
 
         Returns the number of the last message seen.
         """
-        step = self._session.limits.step_rows
         rows = self._session.engine.rows(self._sql.measured_head, (queue.number, after, step))
         dead = list(takewhile(lambda row: self._verdict(queue, row, now, terms) is not Verdict.DELIVER, rows))
         self._judge(queue, dead, now, terms)
