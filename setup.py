@@ -50,8 +50,6 @@ STORE = (
     "stores/sql/claim",
     "stores/sql/consumers",
     "stores/sql/counts",
-    "stores/sql/doomed",
-    "stores/sql/known_doomed",
     "stores/sql/messages",
     "stores/sql/moves",
     "stores/sql/receipts",

@@ -51,8 +51,6 @@ class Limits:
     # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
     # size, so that a request waits for a step, which takes about as long as a few sends, and never for a whole queue.
     step_rows: int = 250
-    # Twins of one queue that have collapsed and that claims may leave to the sweep: each process knows their numbers.
-    doomed_rows: int = 100_000
     # Messages that the claims of one unit may take together.
     claim_rows: int = 5_000
     # How often one claim goes back for more when what it found was expired or dead.

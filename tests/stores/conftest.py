@@ -55,7 +55,7 @@ class Kind:
 
 
 KINDS = {
-    "memory": Kind("memory://", frozenset({"other processes"})),
+    "memory": Kind("memory://"),
     "sqlite": Kind("sqlite:///{folder}/penstock.db"),
     "postgresql": Kind("", frozenset({"numbers given back"}), "shared_postgres"),
     "mariadb": Kind("", frozenset({"numbers given back"}), "shared_mariadb"),

@@ -169,9 +169,9 @@ class Unit(Protocol):
         passes over. Dead letters remember the queue they came from, until they are there again.
 
         In a queue with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it
-        that have the same key and were never handed out finish as collapsed: at once if they are no more than
-        `step_rows`, else some of them or all by later claims and sweeps. None of them is handed out meanwhile; nor, of
-        a message that has more than two for each that is handed out, is a delayed one that becomes ready meanwhile.
+        that have the same key and were never handed out finish as collapsed: at once up to `step_rows` of them, or two
+        for each message that is handed out, the others by later claims and sweeps. None of them is handed out
+        meanwhile; nor is a delayed one that becomes ready meanwhile.
         """
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:

@@ -160,31 +160,6 @@ UPDATE message SET dedup_key = NULL WHERE seq IN %s AND EXISTS (
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
--- DoomedSql.notes
-SELECT id FROM doomed WHERE queue = %s ORDER BY id;
-
--- DoomedSql.read
-SELECT id, runs FROM doomed WHERE id IN %s ORDER BY id;
-
--- DoomedSql.add
-INSERT INTO doomed (queue, runs) VALUES (%s, %s);
-
--- DoomedSql.last
-SELECT max(id) FROM doomed WHERE queue = %s;
-
--- DoomedSql.delete
-DELETE FROM doomed WHERE id IN %s;
-
--- DoomedSql.queues
-SELECT DISTINCT queue FROM doomed ORDER BY queue LIMIT %s;
-
--- DoomedSql.oldest_ready
-SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1;
-
--- DoomedSql.still_ready
-SELECT seq FROM message WHERE seq IN %s AND queue + 0 = %s AND receives = 0 AND ready_at = 0
-ORDER BY seq FOR UPDATE;
-
 -- ClaimSql.head
 SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
 ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
@@ -647,8 +622,7 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM doomed WHERE queue = q.number));
+     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
 
 -- SweepSql.look_again
 UPDATE queue SET due_at = %s WHERE number = %s;

@@ -160,31 +160,6 @@ UPDATE message SET dedup_key = NULL WHERE seq = ANY(%s::bigint[]) AND EXISTS (
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
--- DoomedSql.notes
-SELECT id FROM doomed WHERE queue = %s ORDER BY id;
-
--- DoomedSql.read
-SELECT id, runs FROM doomed WHERE id = ANY(%s::bigint[]) ORDER BY id;
-
--- DoomedSql.add
-INSERT INTO doomed (queue, runs) VALUES (%s, %s);
-
--- DoomedSql.last
-SELECT max(id) FROM doomed WHERE queue = %s;
-
--- DoomedSql.delete
-DELETE FROM doomed WHERE id = ANY(%s::bigint[]);
-
--- DoomedSql.queues
-SELECT DISTINCT queue FROM doomed ORDER BY queue LIMIT %s;
-
--- DoomedSql.oldest_ready
-SELECT seq FROM message WHERE queue = %s AND ready_at = 0 ORDER BY (seq + 0) LIMIT 1;
-
--- DoomedSql.still_ready
-SELECT seq FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND receives = 0 AND ready_at = 0
-ORDER BY seq FOR UPDATE;
-
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM (
 SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
@@ -668,8 +643,7 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM doomed WHERE queue = q.number));
+     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
 
 -- SweepSql.look_again
 UPDATE queue SET due_at = %s WHERE number = %s;

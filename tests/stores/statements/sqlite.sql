@@ -160,31 +160,6 @@ UPDATE message SET dedup_key = NULL WHERE seq IN (SELECT value FROM carray(?)) A
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
--- DoomedSql.notes
-SELECT id FROM doomed WHERE queue = ? ORDER BY id;
-
--- DoomedSql.read
-SELECT id, runs FROM doomed WHERE id IN (SELECT value FROM carray(?)) ORDER BY id;
-
--- DoomedSql.add
-INSERT INTO doomed (queue, runs) VALUES (?, ?);
-
--- DoomedSql.last
-SELECT max(id) FROM doomed WHERE queue = ?;
-
--- DoomedSql.delete
-DELETE FROM doomed WHERE id IN (SELECT value FROM carray(?));
-
--- DoomedSql.queues
-SELECT DISTINCT queue FROM doomed ORDER BY queue LIMIT ?;
-
--- DoomedSql.oldest_ready
-SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1;
-
--- DoomedSql.still_ready
-SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND receives = 0 AND ready_at = 0
-ORDER BY seq ;
-
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
 ORDER BY seq LIMIT ? ;
@@ -647,8 +622,7 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number)
-     OR EXISTS (SELECT 1 FROM doomed WHERE queue = q.number));
+     OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
 
 -- SweepSql.look_again
 UPDATE queue SET due_at = ? WHERE number = ?;

@@ -36,7 +36,6 @@ def test_everything_arrives(of, to, new_url):
         "export": 2,
         "sending": 1,
         "collapse": 1,
-        "doomed": int(first.startswith("sqlite")),
         "message": len(before["hidden"]),
         "ledger": len(before["ledger"]),
     }

@@ -98,7 +98,6 @@ class Claims:
         if found.settings.dedup is Dedup.CLAIM:
             session.lock_queue(found.number)  # else two claims at once hand out a message and its twin
             left_out, has_notes = self._twins.go_on(found.number, now, limits.step_rows // 2)
-            self._twins.doomed.look(found.number)
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         most_promoted = max(limit, limits.promote_rows)
@@ -107,7 +106,7 @@ class Claims:
         look = session.look_for_due(found, now, most_promoted, start.due)
         if session.engine.shared:
             # In one round trip with that look, which mostly finds nothing.
-            looked = self._undoomed_head(found, terms, start.after, limit, room)
+            looked = self._head(found, terms, start.after, limit, room)
         due = look.rows()
         if due:
             session.promote(found, due, now)
@@ -119,7 +118,7 @@ class Claims:
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
         enough = max(limit, limits.step_rows)
         while rounds < limits.claim_rounds and len(taken) < limit and room > 0 and left_out < enough:
-            rows = self._undoomed_head(found, terms, after, limit - len(taken), room) if looked is None else looked
+            rows = self._head(found, terms, after, limit - len(taken), room) if looked is None else looked
             looked = None
             if not rows and not start.after:
                 return taken, False
@@ -141,33 +140,6 @@ class Claims:
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
         return taken, len(taken) < limit
-
-    def _undoomed_head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
-        """The same as `_head`. Where twins have collapsed and very many of them may stand at the head, nothing but
-        their numbers is read."""
-        doomed = self._twins.doomed.known(queue.number) if queue.settings.dedup is Dedup.CLAIM else None
-        if doomed is None or not terms.reads or terms.share is not None:
-            return self._head(queue, terms, after, limit, room)
-        engine = self._session.engine
-        # Elsewhere other processes make messages ready as well, and `Hints` say where to begin.
-        begins = not engine.shared and after <= doomed.passed
-        if begins:
-            after = doomed.passed
-        chosen: list[int] = []
-        page_rows = limit
-        while len(chosen) < limit:
-            page = [seq for (seq,) in engine.rows(self._sql.ready, (queue.number, after, page_rows))]
-            chosen += [seq for seq in page if seq not in doomed.seqs]
-            if page:
-                after = page[-1]
-            if len(page) < page_rows:
-                break
-            page_rows *= 2
-        if begins:
-            doomed.passed = chosen[0] - 1 if chosen else after
-        if not chosen:
-            return []
-        return engine.rows_within(self._sql.chosen, (engine.listed(chosen[:limit]), queue.number), room)
 
     def _head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
         """The oldest ready messages, which no other unit can claim before this one ends."""

@@ -141,7 +141,7 @@ class Moves:
             statement, which = at_once(session.engine, arrive, seqs)
             session.engine.run(statement, (now, there.number, name, *which))
         if there.settings.dedup is Dedup.CLAIM:
-            self._twins.spare(there.number, seqs)
+            self._twins.spare(seqs)
         session.departed(here.number, len(seqs))
         session.arrived(there.number, len(seqs))
         session.stirred.add(there.name)

@@ -170,7 +170,6 @@ class Sends:
             messages = [message for message in messages if message.seq not in known]
         if not messages:
             return
-        session.pass_over_nothing()
         if found.settings.dedup is Dedup.SEND:
             session.lock_queue(found.number)
             for message in messages:

@@ -14,7 +14,6 @@ from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, FinishClaimed, Later, Row
-from penstock.stores.sql.known_doomed import KnownDoomed
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.statements import ByRuns, by_runs, column_of_message
 
@@ -88,36 +87,23 @@ def queue_of(row: Row) -> Queue:
 class Cache:
     """What the units of a connection hand on to each other, as long as the store has not been changed elsewhere."""
 
-    __slots__ = ("doomed", "names", "queues", "version")
+    __slots__ = ("names", "queues", "version")
 
     def __init__(self) -> None:
         self.version = -1
         self.queues: dict[str, Queue] = {}
         # By number, of those that are not deleted.
         self.names: dict[int, str] = {}
-        # By the number of the queue. A unit looks itself whether it is still so: see `doomed`.
-        self.doomed: dict[int, KnownDoomed] = {}
 
     def keep_only(self, version: int) -> None:
         """Say which version of the store a unit sees: what was true of another one is forgotten."""
         if version != self.version:
             self.version = version
-            self.forget_queues()
-            self.pass_over_nothing()
-
-    def forget_queues(self) -> None:
-        self.queues.clear()
-        self.names.clear()
-
-    def pass_over_nothing(self) -> None:
-        """A message may be ready where all were doomed."""
-        for known in self.doomed.values():
-            known.passed = 0
+            self.clear()
 
     def clear(self) -> None:
-        """A unit was lost, and some of this may have been true only there."""
-        self.forget_queues()
-        self.doomed.clear()
+        self.queues.clear()
+        self.names.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +153,7 @@ class Session:
     """The state of the unit that a connection is in. The cache must hold nothing that is not true inside its
     transaction."""
 
-    __slots__ = ("_cache", "_sql", "_tallies", "doomed", "engine", "hints", "limits", "origin", "sent_to", "stirred")
+    __slots__ = ("_cache", "_sql", "_tallies", "engine", "hints", "limits", "origin", "sent_to", "stirred")
 
     def __init__(self, engine: Engine, origin: str, cache: Cache, limits: Limits, hints: Hints | None = None) -> None:
         self.engine = engine
@@ -175,7 +161,6 @@ class Session:
         self.limits = limits
         self.hints = hints
         self._cache = cache
-        self.doomed = cache.doomed
         self._sql = engine.statements.of(SessionSql)
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
@@ -221,11 +206,11 @@ class Session:
     def change_queues(self) -> None:
         """Called before queues or their settings change: one unit does so at a time, and all others notice."""
         self.engine.change_queues()
-        self._cache.forget_queues()
+        self._cache.clear()
 
     def forget_queues(self) -> None:
         """Called after they have changed: the next look-up reads them again."""
-        self._cache.forget_queues()
+        self._cache.clear()
 
     def lock_queue(self, queue: int) -> None:
         """From here to the end of the unit, no other unit is at this point with the same queue."""
@@ -283,13 +268,8 @@ class Session:
 
     def look_everywhere(self) -> None:
         """Messages have become ready again, wherever in their queue they are."""
-        self.pass_over_nothing()
         if self.hints is not None:
             self.hints.forget()
-
-    def pass_over_nothing(self) -> None:
-        """A message has come in among older ones."""
-        self._cache.pass_over_nothing()
 
     def make_ready(self, seqs: Sequence[int]) -> None:
         self.look_everywhere()

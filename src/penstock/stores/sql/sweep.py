@@ -37,8 +37,7 @@ class SweepSql:
              OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
-             OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number)
-             OR EXISTS (SELECT 1 FROM doomed WHERE queue = q.number))"""
+             OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number))"""
     look_again: str = "UPDATE queue SET due_at = ? WHERE number = ?"
     forget_tally: str = "DELETE FROM tally WHERE queue = ?"
     forget_queue: str = "DELETE FROM queue WHERE number = ?"

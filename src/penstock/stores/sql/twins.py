@@ -1,10 +1,9 @@
 """Twins: messages of one queue with the same dedup key.
 
 A queue with `Dedup.SEND` stores no second one. One with `Dedup.CLAIM` stores them all, and they collapse: when one is
-handed out, those behind it finish. Where many messages have a twin or two each, those are `doomed` in a store of one
-file, and finish later. A message may have a million twins. A unit finishes only so many of them, and what is left is
-noted in a row of `collapse`: the twins with this key up to a sequence number, none of which is handed out any more.
-Later claims of the queue and the sweep go on with them.
+handed out, those behind it finish. A message may have a million twins. A unit finishes only so many of them, and what
+is left is noted in a row of `collapse`: the twins with this key up to a sequence number, none of which is handed out
+any more. Later claims of the queue and the sweep go on with them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 from penstock import policy
 from penstock.ids import make_id
 from penstock.model import Dedup, Outcome, Queue
-from penstock.stores.sql.doomed import Doomed
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.session import Session
 from penstock.stores.sql.statements import ByRuns, by_runs
@@ -60,11 +58,10 @@ class TwinSql:
 
 
 class Twins:
-    __slots__ = ("_session", "_sql", "doomed")
+    __slots__ = ("_session", "_sql")
 
-    def __init__(self, session: Session, doomed: Doomed) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self.doomed = doomed
         self._sql = session.engine.statements.of(TwinSql)
 
     def find(self, queue: Queue, key: bytes | None, now: int) -> str | None:
@@ -83,10 +80,8 @@ class Twins:
 
     def leave_out(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> Sequence[int]:
         """Of messages that go from one queue to another, finish those whose key is there already, and give the others
-        the key they need there. What has collapsed does not go anywhere."""
+        the key they need there."""
         session = self._session
-        if here.settings.dedup is Dedup.CLAIM:
-            seqs = self._without_doomed(here.number, seqs, now)
         asks = there.settings.dedup is not Dedup.OFF
         keys = session.engine.rows(self._sql.keys if asks else self._sql.own_keys, (session.engine.listed(seqs),))
         if there.settings.dedup is Dedup.CLAIM:
@@ -113,13 +108,6 @@ class Twins:
         session.finish(here.number, sorted(twins), outcome, now)
         return [seq for seq in seqs if seq not in twins]
 
-    def _without_doomed(self, queue: int, seqs: Sequence[int], now: int) -> Sequence[int]:
-        known = self.doomed.look(queue)
-        if known is None:
-            return seqs
-        collapsed = self.doomed.finish(queue, [seq for seq in seqs if seq in known.seqs], now)
-        return sorted(set(seqs).difference(collapsed))
-
     # How they collapse
 
     def collapse(
@@ -137,31 +125,22 @@ class Twins:
         else:
             statement, which = at_once(engine, self._sql.seen, seen)
             rows = engine.rows(statement, which)
-        known = self.doomed.known(queue.number)
-        doomed = known.seqs if known else {}
         oldest: dict[bytes, int] = {}
         twins: set[int] = set()
         for seq, key, receives, doomed_through in rows:
-            if receives or (key is None and seq not in doomed):
+            if receives or key is None:
                 continue
-            if key in oldest or seq in doomed or (doomed_through is not None and seq <= doomed_through):
+            if key in oldest or (doomed_through is not None and seq <= doomed_through):
                 twins.add(seq)
             elif seq in delivered:
                 oldest[key] = seq
         # Where each has a twin or two, none is left over: to note their keys costs as much as to finish them.
-        step_rows = self._session.limits.step_rows
-        most = max(step_rows, 2 * len(oldest))
+        most = max(self._session.limits.step_rows, 2 * len(oldest))
         behind = engine.rows(self._sql.behind, (engine.listed(oldest.values()), most))
         twins.update([seq for (seq,) in behind])
-        finished = sorted(twins)
         if len(behind) == most or len(twins) > most:
             self._note(queue.number, oldest)
-            finished = finished[:most]
-        elif not engine.shared and len(twins) > step_rows and len(doomed) < self._session.limits.doomed_rows:
-            left = [seq for seq in finished if seq not in doomed]
-            finished = [seq for seq in finished if seq in doomed]
-            self.doomed.add(queue.number, left)
-        self._finish(queue.number, finished, now)
+        self._finish(queue.number, sorted(twins)[:most], now)
         return twins
 
     def go_on(self, queue: int, now: int, limit: int) -> tuple[int, bool]:
@@ -183,19 +162,16 @@ class Twins:
 
     def sweep(self, now: int, limit: int) -> int:
         finished = 0
-        noted = {queue for (queue,) in self._session.engine.rows(self._sql.queues, (_QUEUES,))}
-        for queue in sorted(noted.union(self.doomed.queues(_QUEUES))):
+        for (queue,) in self._session.engine.rows(self._sql.queues, (_QUEUES,)):
             if finished < limit:
                 self._session.lock_queue(queue)
                 more, _ = self.go_on(queue, now, limit - finished)
                 finished += more
-                finished += self.doomed.sweep(queue, now, limit - finished)
         return finished
 
-    def spare(self, queue: int, seqs: Sequence[int]) -> None:
+    def spare(self, seqs: Sequence[int]) -> None:
         """What has come into a queue after its twins were handed out is not one of those that still have to
-        collapse. The queue is locked."""
-        self.doomed.spare(queue, seqs)
+        collapse."""
         self._session.engine.run(self._sql.spare, (self._session.engine.listed(seqs),))
 
     def _note(self, queue: int, keys: Collection[bytes]) -> None:
@@ -208,5 +184,4 @@ class Twins:
     def _finish(self, queue: int, seqs: Sequence[int], now: int) -> list[int]:
         collapsed = self._session.lock_ready(seqs)
         self._session.finish(queue, collapsed, Outcome.COLLAPSED, now)
-        self.doomed.strike(queue, collapsed)
         return collapsed

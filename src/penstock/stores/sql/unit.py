@@ -8,7 +8,6 @@ from penstock.model import Count, Queue, QueuePage, Settings
 from penstock.stores.sql.claim import Claims, ClaimSql
 from penstock.stores.sql.consumers import Consumers, ConsumerSql
 from penstock.stores.sql.counts import Counts, CountSql
-from penstock.stores.sql.doomed import Doomed, DoomedSql
 from penstock.stores.sql.exports import Exports, ExportSql
 from penstock.stores.sql.keys import Keys, KeySql
 from penstock.stores.sql.ledger import Ledger, LedgerSql
@@ -28,7 +27,6 @@ TABLES = (
     QueueSql,
     SendSql,
     TwinSql,
-    DoomedSql,
     ClaimSql,
     ReceiptSql,
     MessageSql,
@@ -67,7 +65,7 @@ class SqlUnit:
         self.session = session
         self.stirred = session.stirred
         self.sent_to = session.sent_to
-        twins = Twins(session, Doomed(session))
+        twins = Twins(session)
         self._queues = Queues(session)
         self._counts = Counts(session)
         sends = Sends(session, twins)

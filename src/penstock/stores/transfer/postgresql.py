@@ -11,7 +11,7 @@ from penstock.stores.sql.engines.postgresql import PostgresEngine, translated
 from penstock.stores.transfer.side import Counters
 
 # The columns that only the database numbers.
-_NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id", "doomed": "id"}
+_NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id"}
 
 
 class PostgresDialect:

@@ -102,12 +102,11 @@ EXPORT = Table(
 )
 SENDING = Table("sending", "keyed send", _named("id queue send_key digest messages stored sent_at"))
 COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through"))
-DOOMED = Table("doomed", "twin list", _named("id queue runs"), heavy=("runs",))
 
 # These grow without end, and are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, COLLAPSE, DOOMED)
+SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, COLLAPSE)
 ALL = (*SHORT, *LONG)
 
 

@@ -225,6 +225,7 @@ class MariaEngine:
         """A transaction begins with its first statement."""
         isolation = self._sql.for_writing if write else self._sql.for_reading
         if isolation != self._isolation:
+            self._isolation = ""  # until it is known to be in force
             self.later(isolation)
         self._word = None
         [(now, version)] = self.rows(self._sql.begin)
