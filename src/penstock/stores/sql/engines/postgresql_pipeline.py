@@ -23,12 +23,12 @@ from psycopg.errors import error_from_result
 from penstock.errors import InvalidRequest, PenstockError
 from penstock.stores.sql.engine import Row
 
-_TEXT, _BINARY = 0, 1
+_TEXT, BINARY = 0, 1
 # PostgreSQL's numbers for types. It finds out itself what a text, or NULL, is to be.
 _ANY, _BYTEA, _INT8_TYPE, _INT8_ARRAY = 0, 17, 20, 1016
-_INT8 = Struct(">q")
+INT8 = Struct(">q")
 # Dimensions, whether there are NULLs, the type of the elements; how many there are, and the number of the first.
-_ARRAY = Struct(">iiiii")
+ARRAY = Struct(">iiiii")
 _EMPTY_ARRAY = struct.pack(">iii", 0, 0, _INT8_TYPE)
 _INT8_BYTES = 8
 
@@ -45,7 +45,7 @@ class Numbers:
         count = len(self.values)
         if not count:
             return _EMPTY_ARRAY
-        header = _ARRAY.pack(1, 0, _INT8_TYPE, count, 1)
+        header = ARRAY.pack(1, 0, _INT8_TYPE, count, 1)
         return header + _elements(count).pack(*chain.from_iterable(zip(repeat(_INT8_BYTES), self.values)))
 
 
@@ -68,7 +68,7 @@ class PostgresStatement:
         self.formats: list[int] = []
         types: list[int] = []
         for value in params:
-            kind, form = _ANY, _BINARY
+            kind, form = _ANY, BINARY
             dumped: bytes | None = None
             if isinstance(value, int):
                 kind, dumped = _INT8_TYPE, _dumped_number(value)
@@ -107,7 +107,7 @@ class PostgresStatement:
 
 def _dumped_number(value: int) -> bytes:
     try:
-        return _INT8.pack(value)
+        return INT8.pack(value)
     except struct.error as error:
         raise InvalidRequest(f"not a number for a database: {value}") from error
 
@@ -175,7 +175,7 @@ class Pipeline:
                 self._named += 1
                 name = new[key] = statement.new_name = b"penstock_%d" % self._named
                 connection.send_prepare(name, numbered(statement.text), statement.types)
-            connection.send_query_prepared(name, statement.params, statement.formats, _BINARY)
+            connection.send_query_prepared(name, statement.params, statement.formats, BINARY)
         connection.pipeline_sync()
         while connection.flush():
             self._ready.poll()

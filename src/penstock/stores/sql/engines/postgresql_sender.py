@@ -18,19 +18,15 @@ from psycopg import pq
 from penstock.errors import StoreUnavailable
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.engines.network import Answer
-from penstock.stores.sql.engines.postgresql_pipeline import numbered
+from penstock.stores.sql.engines.postgresql_pipeline import ARRAY, BINARY, INT8, numbered
 
 _NAME = b"penstock_send"
-_BINARY = 1
 # PostgreSQL's numbers for the types of elements.
 _OIDS = {"int8": 20, "text": 25, "bytea": 17}
-# Dimensions, whether there are NULLs, the type of the elements; how many there are, and the number of the first.
-_ARRAY = Struct(">iiiii")
 # An element is its length and its bytes; one that is NULL has this length.
 _LENGTH = Struct(">i")
 _NULL = _LENGTH.pack(-1)
 _NUMBER = Struct(">iq")
-_INT8 = Struct(">q")
 
 
 class PostgresSender:
@@ -39,8 +35,8 @@ class PostgresSender:
         of the queues and one for the slot of the tally."""
         self._connection = connection.pgconn
         self._types = tuple(types)
-        self._slot = _INT8.pack(slot)
-        self._formats = [_BINARY] * (len(self._types) + 2)
+        self._slot = INT8.pack(slot)
+        self._formats = [BINARY] * (len(self._types) + 2)
         self._results: list[pq.abc.PGresult] = []
         self._lost = False
         self.descriptor = self._connection.socket
@@ -57,13 +53,13 @@ class PostgresSender:
             params: list[bytes] = [_array(*column) for column in zip(self._types, columns, strict=True)]
         except (UnicodeError, struct.error):
             return False  # a unit knows what to say about it
-        params += (_INT8.pack(version), self._slot)
+        params += (INT8.pack(version), self._slot)
         connection = self._connection
         try:
             # An idle connection says nothing: what there is to read is its end, or for a unit to understand.
             if self._unread.poll(0):
                 return False
-            connection.send_query_prepared(_NAME, params, self._formats, result_format=_BINARY)
+            connection.send_query_prepared(_NAME, params, self._formats, result_format=BINARY)
             self._results = []
             self._lost = False
             self.is_writing = connection.flush() == 1
@@ -99,14 +95,14 @@ class PostgresSender:
         now, version, seqs = (result.get_value(0, column) for column in range(3))
         if now is None or version is None:
             return None
-        return Answer(_INT8.unpack(now)[0], _INT8.unpack(version)[0], () if seqs is None else _numbers(seqs))
+        return Answer(INT8.unpack(now)[0], INT8.unpack(version)[0], () if seqs is None else _numbers(seqs))
 
 
 def _array(kind: str, values: Sequence[int | str | bytes | None]) -> bytes:
     """Of one dimension."""
     count = len(values)
     first = values[0]
-    header = _ARRAY.pack(1, 1, _OIDS[kind], count, 1)
+    header = ARRAY.pack(1, 1, _OIDS[kind], count, 1)
     # Most columns are the same in all rows.
     if values.count(first) == count:
         return header + _element(first) * count
@@ -126,8 +122,8 @@ def _element(value: int | str | bytes | None) -> bytes:
 
 def _numbers(array: bytes) -> tuple[int, ...]:
     """The elements of an array of `bigint`."""
-    count = (len(array) - _ARRAY.size) // _NUMBER.size
-    return _numbers_of(count).unpack_from(array, _ARRAY.size)
+    count = (len(array) - ARRAY.size) // _NUMBER.size
+    return _numbers_of(count).unpack_from(array, ARRAY.size)
 
 
 @lru_cache(256)
