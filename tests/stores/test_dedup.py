@@ -189,6 +189,19 @@ class TestClaim:
             pass
         assert [message.id for message in collapse.claim()] == [first.id]
 
+    @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
+    def test_what_has_collapsed_keeps_no_message_out_of_a_queue_that_now_asks_on_send(self, collapse):
+        collapse.send(*[b"x"] * 9)
+        [held] = collapse.claim()
+        collapse.ack(held)
+        collapse.update(dedup=Dedup.SEND)
+        [sent] = collapse.send(b"x")
+        assert sent.stored
+        while collapse.sweep():
+            pass
+        assert [message.id for message in collapse.peek()] == [sent.id]
+        assert collapse.send(b"x") == [Sent(sent.id, stored=False)]
+
     def test_a_twin_sent_after_a_claim_is_handed_out_too(self, collapse):
         collapse.send(b"x")
         assert collapse.bodies() == [b"x"]

@@ -106,7 +106,9 @@ DELETE FROM sending WHERE id IN %s;
 SELECT seq FROM message WHERE seq IN %s UNION SELECT seq FROM ledger WHERE seq IN %s;
 
 -- TwinSql.with_key
-SELECT seq, sent_at FROM message WHERE queue = %s AND dedup_key = %s ORDER BY seq;
+SELECT seq, sent_at FROM message WHERE queue = %s AND dedup_key = %s AND (
+    receives > 0 OR seq > COALESCE((SELECT through FROM collapse WHERE queue = %s AND dedup_key = %s), 0))
+ORDER BY seq;
 
 -- TwinSql.drop_key
 UPDATE message SET dedup_key = NULL WHERE seq = %s;

@@ -106,7 +106,9 @@ DELETE FROM sending WHERE id IN (SELECT value FROM carray(?));
 SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) UNION SELECT seq FROM ledger WHERE seq IN (SELECT value FROM carray(?));
 
 -- TwinSql.with_key
-SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? ORDER BY seq;
+SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? AND (
+    receives > 0 OR seq > COALESCE((SELECT through FROM collapse WHERE queue = ? AND dedup_key = ?), 0))
+ORDER BY seq;
 
 -- TwinSql.drop_key
 UPDATE message SET dedup_key = NULL WHERE seq = ?;

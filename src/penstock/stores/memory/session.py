@@ -94,6 +94,8 @@ class Session:
         if key is None:
             return None
         for row in self.tables.with_key(queue.number, key):
+            if collapses.is_doomed(self.tables, row):
+                continue
             if not policy.is_expired(queue.settings, now, row.sent_at):
                 return row
             self.tables.put_message(replace(row, dedup_key=None))

@@ -25,7 +25,11 @@ _QUEUES = 100
 
 @dataclass(frozen=True, slots=True)
 class TwinSql:
-    with_key: str = "SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? ORDER BY seq"
+    # Not those that have collapsed and are only left to be finished, in a queue that had `Dedup.CLAIM` until now.
+    with_key: str = """
+        SELECT seq, sent_at FROM message WHERE queue = ? AND dedup_key = ? AND (
+            receives > 0 OR seq > COALESCE((SELECT through FROM collapse WHERE queue = ? AND dedup_key = ?), 0))
+        ORDER BY seq"""
     drop_key: str = "UPDATE message SET dedup_key = NULL WHERE seq = ?"
     keys: str = "SELECT seq, dedup_key, body_hash FROM message WHERE {among:seq} ORDER BY seq"
     own_keys: str = """
@@ -72,7 +76,7 @@ class Twins:
         if key is None:
             return None
         engine = self._session.engine
-        for seq, sent_at in engine.rows(self._sql.with_key, (queue.number, key)):
+        for seq, sent_at in engine.rows(self._sql.with_key, (queue.number, key, queue.number, key)):
             if not policy.is_expired(queue.settings, now, sent_at):
                 return make_id(self._session.origin, sent_at, seq)
             engine.run(self._sql.drop_key, (seq,))
