@@ -2,8 +2,11 @@
 PYTHON ?= python3
 # Three workers for two cores (see `tests/conftest.py`); `make test PYTEST_ARGS="-k dedup"` runs a part.
 PYTEST_ARGS ?= -n auto
-# What is compiled (see `setup.py`) is also tested as it stands in the source.
-PLAIN_TESTS ?= tests/edge tests/broker tests/stores tests/faces tests/docs/test_architecture.py
+# What is compiled (see `setup.py`) is also tested as it stands in the source. Servers are of two processes then, as with
+# `penstock serve --workers 2`: that both work does not take a pass each.
+PLAIN_TESTS ?= tests/edge tests/bridge tests/broker tests/stores tests/faces tests/keys tests/faults \
+	tests/docs/test_architecture.py
+PLAIN_WORKERS ?= 2
 SOURCES := $(shell find src -type f ! -name '*.pyc')
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
@@ -46,7 +49,7 @@ test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv
 	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/pytest $(PYTEST_ARGS)
 
 test-plain: test-programs .venv/.ready
-	.venv-dev/bin/pytest $(PYTEST_ARGS) $(PLAIN_TESTS)
+	PENSTOCK_TEST_WORKERS=$(PLAIN_WORKERS) .venv-dev/bin/pytest $(PYTEST_ARGS) $(PLAIN_TESTS)
 
 # What the tests use beside Python.
 test-programs: .venv-dev/.ready

@@ -6,6 +6,7 @@ missing=""
 command -v strace >/dev/null || missing="$missing strace"
 command -v curl >/dev/null || missing="$missing curl"
 command -v openssl >/dev/null || missing="$missing openssl"
+command -v pgrep >/dev/null || missing="$missing procps"
 # Debian keeps the programs of administrators where users do not look.
 PATH="$PATH:/usr/sbin:/sbin"
 command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"

@@ -4,27 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from penstock.clock import system_clock
+from penstock.bridge.desk import Desk
+from penstock.bridge.edge_end import EdgeEnd
+from penstock.bridge.remote import RemoteBroker
+from penstock.clock import Clock, system_clock
 from penstock.limits import Limits
-from penstock.server import app
+from penstock.pending import Pending
+from penstock.server import committer
 from penstock.server.app import App
+from penstock.server.board import Board, Meter
+from penstock.server.committer import Committer
 from penstock.server.config import Config
+from penstock.server.front import Front
+from penstock.server.workers.listening import bind
+from penstock.server.workers.processes import AnnouncedKeys
 from penstock.stores import open_store
 from penstock.stores.protocol import ExpressStore
 from penstock.timings import Timings
 from tests.talk import Talk
 from tests.waiting import wait_until
+
+# In how many processes servers of tests speak HTTP; see `make test`.
+WORKERS = int(os.environ.get("PENSTOCK_TEST_WORKERS", "1"))
+
+SERVE = [sys.executable, "-m", "penstock", "serve", "--workers", str(WORKERS)]
 
 # On a busy machine a process takes its time; nothing here depends on how much.
 START_S = 300
@@ -43,7 +61,7 @@ class Door:
         return getattr(self._store, name)
 
 
-app.open_store = lambda *words, **named: Door(open_store(*words, **named))
+committer.open_store = lambda *words, **named: Door(open_store(*words, **named))
 
 
 class ShiftedClock:
@@ -57,6 +75,71 @@ class ShiftedClock:
 
     def advance(self, seconds: float) -> None:
         self.ahead_ms += int(seconds * 1000)
+
+
+class BridgedApp:
+    """A committer and several fronts that reach it by real bridges, all on one event loop."""
+
+    def __init__(self, config: Config, clock: Clock, timings: Timings, limits: Limits) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._config = config
+        self.committer = Committer(config, self._loop, clock, timings, limits)
+        names = [f"edge-{number + 1}" for number in range(WORKERS)]
+        board = Board(names)
+        self._brokers = [RemoteBroker() for _ in range(WORKERS)]
+        self.fronts: list[Front] = []
+        self._desks: set[Desk] = set()
+        for name, broker in zip(names, self._brokers, strict=True):
+            broker.keys = AnnouncedKeys(broker.keys, self)
+            meter = Meter(board.place(name), self._loop)
+            self.fronts.append(Front(config, broker, self.committer.facts, self._loop, meter, None, timings))
+        self.front = self.fronts[0]
+        self.faces = self.front.faces
+
+    @property
+    def url(self) -> str:
+        return self.front.url
+
+    def waiting_claims(self) -> list[str]:
+        return self.committer.broker.waiting_claims()
+
+    def announce_keys(self) -> Pending[None]:
+        """What the supervisor does between processes."""
+
+        async def look(front: Front) -> None:
+            read = asyncio.Event()
+            front.keys.look_now(read.set)
+            await read.wait()
+
+        async def look_everywhere() -> None:
+            await asyncio.gather(*map(look, self.fronts))
+            told.resolve(None)
+
+        told: Pending[None] = Pending()
+        self._announcing = self._loop.create_task(look_everywhere())
+        return told
+
+    async def start(self) -> None:
+        places = bind(replace(self._config, workers=WORKERS))
+        for broker, front, sockets in zip(self._brokers, self.fronts, places, strict=True):
+            one, other = socket.socketpair()
+            broker.bridge = EdgeEnd(self._loop, broker.forget)
+            desk = Desk(self.committer.broker, self._loop, self._desks.discard)
+            self._desks.add(desk)
+            await self._loop.create_unix_connection(lambda broker=broker: broker.bridge, sock=one)
+            await self._loop.create_unix_connection(lambda desk=desk: desk, sock=other)
+            await front.start(sockets)
+        self.committer.start()
+
+    async def stop(self) -> int:
+        until = self._loop.time() + self._config.stop_grace_s
+        self.committer.stop()
+        await asyncio.gather(*(front.stop(self._config.stop_grace_s) for front in self.fronts))
+        for broker in self._brokers:
+            broker.bridge.close()
+        while self._desks:
+            await asyncio.sleep(0.001)
+        return await self.committer.finish(max(0.0, until - self._loop.time()))
 
 
 class ThreadServer:
@@ -87,7 +170,8 @@ class ThreadServer:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopped = asyncio.Event()
-        self.app = App(self._config, self.clock, self._timings, self._limits)
+        make = App if WORKERS == 1 else BridgedApp
+        self.app = make(self._config, self.clock, self._timings, self._limits)
         await self.app.start()
         self.url = self.app.url
         self._ready.set()
@@ -109,7 +193,15 @@ class ThreadServer:
 
     def changed_elsewhere(self) -> Container[str]:
         """The queues of which its store has had word since it was last asked, by us or by a claim that waits."""
-        return self.app._store.changed_elsewhere()
+        return self.store.changed_elsewhere()
+
+    @property
+    def store(self) -> Any:
+        return self.app.committer._store
+
+    @property
+    def fronts(self) -> list[Front]:
+        return [self.app.front] if WORKERS == 1 else self.app.fronts
 
     def talk(self) -> Talk:
         return Talk(self.url)
@@ -119,18 +211,28 @@ _numbers = itertools.count(1)
 
 
 class ServerProcess:
-    """`penstock serve` as a user runs it. `prefix` is a command to run it under, such as strace."""
+    """`penstock serve` as a user runs it. `prefix` is a command to run it under, such as strace. Without `waits`, it
+    may not serve yet."""
 
-    def __init__(self, folder: Path, *flags: str, port: int = 0, prefix: Sequence[str] = (), **popen: object) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *flags: str,
+        port: int = 0,
+        prefix: Sequence[str] = (),
+        waits: bool = True,
+        **popen: object,
+    ) -> None:
         self.log = folder / f"server-{next(_numbers)}.log"
         self._stderr = self.log.open("w")
-        command = [sys.executable, "-m", "penstock", "serve", "--port", str(port)]
+        command = [*SERVE, "--port", str(port)]
         if not any(flag.startswith("--store") for flag in flags):
             flags = ("--store", "sqlite:///data/penstock.db", *flags)
         self.process = subprocess.Popen([*prefix, *command, *flags], cwd=folder, stderr=self._stderr, **popen)
-        self.url = self._wait_until_it_serves()
+        if waits:
+            self.wait_until_it_serves()
 
-    def _wait_until_it_serves(self) -> str:
+    def wait_until_it_serves(self) -> None:
         def found() -> re.Match[str] | None:
             return re.search(r"serves (http\S+) from", self.log.read_text())
 
@@ -138,11 +240,30 @@ class ServerProcess:
         serves = found()
         if serves is None:
             raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
-        return serves[1]
+        self.url = serves[1]
+
+    def processes(self) -> dict[int, str]:
+        """Those that it has started and that are still there, by their names."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        found = {}
+        for pid in map(int, children):
+            with suppress(OSError):
+                if is_alive(pid):
+                    found[pid] = Path(f"/proc/{pid}/comm").read_text().strip()
+        return found
+
+    def edges(self) -> list[int]:
+        return [pid for pid, name in self.processes().items() if name == "penstock-edge"]
 
     def kill(self) -> None:
+        """All of its processes. The one that would replace the others is the first."""
+        started = self.processes()
         self.process.kill()
+        for pid in started:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.wait()
+        wait_until(lambda: not any(map(is_alive, started)))
 
     def terminate(self) -> int:
         self.process.send_signal(signal.SIGTERM)
@@ -155,8 +276,37 @@ class ServerProcess:
 
     def stop(self) -> None:
         if self.process.poll() is None:
-            self.process.kill()
+            self.kill()
         self.wait()
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def has_left_its_port(self) -> bool:
+        """Threads of a process may keep it for a moment longer than the process is seen."""
+        try:
+            socket.create_server(("127.0.0.1", self.port)).close()
+        except OSError:
+            return False
+        return True
 
     def talk(self) -> Talk:
         return Talk(self.url)
+
+    @contextmanager
+    def talks(self, count: int = 16) -> Iterator[list[Talk]]:
+        """Connections of which every process that speaks HTTP has some: the kernel deals them out."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.talk()) for _ in range(count)]
+
+    def is_green(self) -> bool:
+        """Whichever of its processes is asked."""
+        with self.talks(1 if WORKERS == 1 else 16) as talks:
+            return all(talk("GET", "/health").body == b"green" for talk in talks)
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False

@@ -96,7 +96,7 @@ class QueuePage(Struct, frozen=True):
     queues: list[Queue]
 
 
-class Draft(Struct, frozen=True, gc=False):
+class Draft(Struct, frozen=True, gc=False, array_like=True):
     """A message as a caller hands it in. `dedup_key` replaces the hash of the body where it is given."""
 
     body: bytes
@@ -114,7 +114,7 @@ class Sent(Struct, frozen=True, gc=False):
     stored: bool
 
 
-class Message(Struct, frozen=True, gc=False):
+class Message(Struct, frozen=True, gc=False, array_like=True):
     """A message as it is handed out. `ready_at` is the end of its claim or delay, 0 when ready."""
 
     id: str
@@ -139,7 +139,7 @@ class Claimed(Struct, frozen=True):
     more: bool = False
 
 
-class Receipt(Struct, frozen=True, gc=False):
+class Receipt(Struct, frozen=True, gc=False, array_like=True):
     """A message, and the claim on it that the holder believes to have.
 
     Without a `claim` the message is meant whichever claim holds it; without a `queue`, wherever it is.
@@ -293,6 +293,20 @@ class CreatedKey(Struct, frozen=True):
 
     key: Key
     first: bool
+
+
+class ProcessReport(Struct, frozen=True):
+    """What one process of a server says of itself: the only one, the committer, or an edge."""
+
+    name: str
+    pid: int
+    cpu_s: Annotated[float, Meta(ge=0, description="seconds of processor time; counted on when it is replaced")]
+    memory_bytes: Annotated[int, Meta(ge=0, description="resident")]
+    connections: Annotated[int, Meta(ge=0, description="of clients, now")]
+    requests: Annotated[int, Meta(ge=0, description="answered since the server has started")]
+    waiting_claims: Annotated[int, Meta(ge=0, description="long polls, now")]
+    units: Annotated[int, Meta(ge=0, description="transactions of the store since the server has started")]
+    operations: Annotated[int, Meta(ge=0, description="served in these units")]
 
 
 class MoveStatus(StrEnum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -15,6 +14,7 @@ from penstock.cli.mqcore import mq, mq_mover, mq_reaper
 from penstock.cli.options import Duration
 from penstock.cli.queue import _SETTINGS
 from penstock.cli.text import duration
+from tests.servers import SERVE
 
 RECEIPT = "01a1e4e6-d352-7fe6-9a0b-000000000001.1"
 
@@ -126,7 +126,7 @@ def test_claim_shows_what_it_does_unless_told():
     ],
 )
 def test_what_will_not_pass_is_not_to_be_tried_again(store, why):
-    words = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--store", store]
+    words = [*SERVE, "--port", "0", "--store", store]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
@@ -144,7 +144,7 @@ def test_a_missing_database_is_not_to_be_tried_again(kind, request):
 
 def test_a_taken_port_is_told_once(serve, tmp_path):
     port = serve().url.rpartition(":")[2]
-    words = [sys.executable, "-m", "penstock", "serve", "--port", port, "--store", f"sqlite:///{tmp_path}/other.db"]
+    words = [*SERVE, "--port", port, "--store", f"sqlite:///{tmp_path}/other.db"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr == (
@@ -155,7 +155,6 @@ def test_a_taken_port_is_told_once(serve, tmp_path):
 
 def test_an_address_of_another_machine_is_told_once(tmp_path):
     words = [
-        "serve",
         "--host",
         "192.0.2.1",
         "--port",
@@ -164,7 +163,7 @@ def test_an_address_of_another_machine_is_told_once(tmp_path):
         "--store",
         f"sqlite:///{tmp_path}/x",
     ]
-    done = subprocess.run([sys.executable, "-m", "penstock", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*SERVE, *words], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith(f"cannot listen on 192.0.2.1:0: {os.strerror(errno.EADDRNOTAVAIL)}")
 

@@ -22,6 +22,7 @@ from penstock.model import Draft, Key, Settings
 from penstock.stores import open_sql_store, open_store
 from penstock.stores.transfer import copy
 from penstock.terminal import Lines
+from tests.servers import SERVE
 from tests.stores.transfer.observers import Died, Quiet, die
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
@@ -196,7 +197,7 @@ def test_a_server_at_work_is_noticed_and_one_that_is_started_later_says_so(sourc
         assert talk("GET", "/health").body == b"green"
     server.terminate()
     assert migrate(source, target).exit_code == 0
-    ended = subprocess.run([*PENSTOCK, "serve", "--port", "0", "--store", source], capture_output=True, text=True)
+    ended = subprocess.run([*SERVE, "--port", "0", "--store", source], capture_output=True, text=True)
     assert ended.returncode == 4
     assert f"penstock: this store was copied to {target} at " in ended.stderr
     again = migrate(source, target)

@@ -17,6 +17,7 @@ from penstock.cli import main
 from penstock.cli.options import DEFAULT_URL
 from penstock.client import Client
 from penstock.compiled import is_compiled
+from tests.servers import SERVE
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -138,8 +139,8 @@ def test_serve_starts_stops_and_refuses_a_taken_port(serve, tmp_path):
     with Client(server.url) as client:
         client.create_queue("jobs")
     port = server.url.rpartition(":")[2]
-    words = ["serve", "--port", port, "--store", f"sqlite:///{tmp_path}/other.db"]
-    second = subprocess.run([*PENSTOCK, *words], capture_output=True, text=True)
+    words = ["--port", port, "--store", f"sqlite:///{tmp_path}/other.db"]
+    second = subprocess.run([*SERVE, *words], capture_output=True, text=True)
     assert (second.returncode, second.stderr.count("\n")) == (2, 1)
     assert second.stderr.startswith(f"penstock: cannot listen on 127.0.0.1:{port}")
     assert server.terminate() == 0

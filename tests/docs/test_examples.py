@@ -7,6 +7,7 @@ import io
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,7 @@ class Shell:
             cwd=folder,
             env=environ,
             text=True,
+            start_new_session=True,
         )
 
     def run(self, command: str) -> tuple[str, int]:
@@ -62,6 +64,9 @@ class Shell:
     def close(self) -> None:
         self._process.stdin.close()
         self._process.wait()
+        # What a page has started and, because it failed half-way, has not stopped.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
         self._process.stdout.close()
 
 
@@ -117,7 +122,7 @@ def run_python(block: Block, names: dict[str, object], url: str) -> None:
 
 @pytest.fixture
 def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
-    for program in ("bash", "curl"):
+    for program in ("bash", "curl", "ps", "pgrep"):
         if shutil.which(program) is None:
             not_installed(program)
     folder = tmp_path / "here"

@@ -17,6 +17,7 @@ from penstock.client import Client
 from penstock.client import errors as client_errors
 from penstock.client.arrow import Arrow
 from penstock.edge.router import Route
+from penstock.faces.metrics import metrics_routes
 from penstock.faces.openapi import openapi_routes
 from penstock.server.config import SETTINGS, Config, shown
 from penstock.server.faces import FACES as SERVED
@@ -32,6 +33,7 @@ FACES = {f"{name}.md": face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset())
 # The second service has the same routes under another name, which the page says once.
 FACES["emodb.md"] = [route for route in FACES["emodb.md"] if route.pattern.startswith("/queue/")]
 FACES["openapi.md"] = openapi_routes(())
+FACES["metrics.md"] = metrics_routes(list)
 _ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -58,9 +60,16 @@ def test_a_settings_row_is_right(name: str) -> None:
         assert f"`{choice}`" in row[4]
 
 
+def test_what_a_running_server_takes_over_is_listed_and_nothing_else() -> None:
+    [section] = [one for one in sections(DOCS / "settings.md") if one.title == "While a server runs"]
+    named = set(re.findall(r"`(\w+)`", section.text))
+    assert named == {name for name, setting in SETTINGS.items() if setting.live}
+
+
 def test_every_variable_that_is_named_is_read() -> None:
     known = {setting.variable for setting in SETTINGS.values()}
     known |= {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_CACERT", "PENSTOCK_MQ_ROOT"}
+    known |= {"PENSTOCK_TEST_WORKERS"}
     for page in PAGES:
         assert set(re.findall(r"\bPENSTOCK_[A-Z_]*[A-Z]", text_of(page))) <= known, name_of(page)
 

@@ -95,7 +95,8 @@ def test_the_glossary_has_one_line_for_each_word() -> None:
 
 WORDS = """
     queue message setting draft send claim receipt ack renew release peek purge move sweep transfer settle shipment
-    export consumer ledger tally count face edge broker operation unit lane store engine route watch
+    export consumer ledger tally count face edge broker operation unit lane store engine route watch front committer
+    supervisor bridge desk call frame board gauge
 """
 
 

@@ -16,7 +16,11 @@ from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import BodyRule, Errors, Guard, Route, Router
 from penstock.pending import Pending
+from penstock.server.board import Board
+from penstock.server.config import Config
+from penstock.server.workers.listening import bind
 from tests.edge.wire import post
+from tests.servers import WORKERS
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -129,8 +133,14 @@ class Edge:
         routes: Iterable[Route] = (),
     ) -> Edge:
         self.router = Router((*self.routes(), *routes), errors or Errors(), guard)
-        self.listener = Listener(self.router, timeouts, limits)
-        await self.listener.start("127.0.0.1", 0, tls)
+        if WORKERS == 1:
+            self.listener = Listener(self.router, timeouts, limits)
+            await self.listener.start("127.0.0.1", 0, tls)
+        else:
+            # As in one of several processes: on a socket that was made before, and with numbers that others share.
+            self.listener = Listener(self.router, timeouts, limits, Board(["edge-1", "edge-2"]).place("edge-2").gauges)
+            [sockets] = bind(Config(port=0))
+            await self.listener.start_on(sockets, tls)
         return self
 
     async def connect(self, tls: ssl.SSLContext | None = None, buffer: int = 1 << 16) -> Client:

@@ -13,10 +13,10 @@ Lost = (OSError, http.client.HTTPException)
 
 
 class Load:
-    """Senders and receivers on one queue until the server is gone.
+    """Senders and receivers on one queue until the server is gone, or the load has `ended`.
 
     A promise is an answer: a send that was answered must be received, a delete that was answered must hold. A delete
-    without an answer may have happened or not.
+    without an answer, or whose answer is 503, may have happened or not.
     """
 
     def __init__(self) -> None:
@@ -26,6 +26,7 @@ class Load:
         self.perhaps_deleted: set[bytes] = set()
         self.received_again: list[bytes] = []
         self.other_answers: list[int] = []
+        self.ended = threading.Event()
         self._numbers = itertools.count()
 
     def run(self, url: str, senders: int, receivers: int) -> list[threading.Thread]:
@@ -38,7 +39,7 @@ class Load:
     def _send(self, url: str) -> None:
         with Talk(url) as talk:
             try:
-                while True:
+                while not self.ended.is_set():
                     body = b"message %d " % next(self._numbers) + bytes(range(256)) * 4
                     status = talk("POST", "/messages/q", body).status
                     if status == 201:
@@ -51,28 +52,27 @@ class Load:
     def _receive(self, url: str) -> None:
         with Talk(url) as talk:
             try:
-                while self._receive_one(talk):
-                    pass
+                while not self.ended.is_set():
+                    self._receive_one(talk)
             except Lost:
                 return
 
-    def _receive_one(self, talk: Talk) -> bool:
+    def _receive_one(self, talk: Talk) -> None:
         reply = talk("GET", "/messages/q", x_mqs_max_wait_time="1")
         if reply.status != 200:
             if reply.status != 204:
                 self.other_answers.append(reply.status)
-            return True
+            return
         self.received.add(reply.body)
         if reply.headers["X-MQS-MESSAGE-RECEIVES"] != "1":
             self.received_again.append(reply.body)
         self.perhaps_deleted.add(reply.body)
         status = talk("DELETE", f"/messages/{reply.headers['X-MQS-MESSAGE-ID']}").status
-        self.perhaps_deleted.discard(reply.body)
         if status == 204:
+            self.perhaps_deleted.discard(reply.body)
             self.deleted.add(reply.body)
         else:
             self.other_answers.append(status)
-        return True
 
 
 def create_queue(talk: Talk, visibility_timeout: int) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.faults.load import create_queue, drain
-from tests.servers import ServerProcess
+from tests.servers import SERVE, ServerProcess
 
 BODY = b"x" * 20_000
 
@@ -119,7 +118,7 @@ def test_a_store_that_may_only_be_read_is_refused(small_disk: Path, tmp_path: Pa
     store = f"sqlite:///{small_disk}/p.db"
     serve("--store", store).terminate()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--store", store]
+    command = [*SERVE, "--port", "0", "--store", store]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 4
     assert ended.stderr == f"penstock: {small_disk}/p.db may only be read: a store has to be written to\n"

@@ -72,7 +72,9 @@ def test_a_move_survives_kill_9(serve, watched: Watched, base: str, space: str, 
         watched.wait_until_moved(reference, count)
         server.kill()
         assert watched.move(reference).status is MoveStatus.IN_PROGRESS
-        server = serve()
+        # The move may go on before it serves.
+        server = serve(waits=False)
+    server.wait_until_it_serves()
     with server.talk() as talk:
         assert end(Emo(talk, base), reference)["status"] == "COMPLETE"
     assert watched.move(reference).moved == COUNT

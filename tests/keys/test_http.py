@@ -131,7 +131,7 @@ def test_what_was_read_before_a_change_does_not_undo_it(key_store: KeyStore, key
     """The server looks at the keys every second; a list that was under way while a key was made here is old."""
     server = keyed()
     with server.talk() as talk:
-        watch, keys, held = server.app._keys, server.app._broker.keys, []
+        watch, keys, held = server.app.front.keys, server.app.front.keys._broker.keys, []
 
         class HeldBack:
             def listen(self, load: object, _keep: object) -> None:

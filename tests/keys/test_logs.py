@@ -113,7 +113,7 @@ def test_a_request_that_fails_inside_the_server_is_logged_without_its_content(
         raise RuntimeError("on purpose")
 
     if where == "store":
-        monkeypatch.setattr(server.app._store, "unit", fail)
+        monkeypatch.setattr(server.store, "unit", fail)
     else:
         for reader in ("read_message", "read_ids"):
             monkeypatch.setattr(bodies, reader, fail)

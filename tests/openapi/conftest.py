@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.edge.router import Route
+from penstock.faces.metrics import metrics_routes
 from penstock.faces.openapi import build
 from penstock.server.config import Config
 from penstock.server.faces import FACES
@@ -15,6 +16,7 @@ from penstock.server.faces import FACES
 NO_BROKER: Any = None
 NO_KEYRING: Any = None
 ROUTES: Mapping[str, Sequence[Route]] = {
-    name: face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset()) for name, face in FACES.items()
+    **{name: face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset()) for name, face in FACES.items()},
+    "metrics": metrics_routes(list),
 }
 DOCUMENT = build(chain.from_iterable(ROUTES.values()))

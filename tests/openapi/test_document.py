@@ -173,8 +173,8 @@ def test_only_what_is_served_is_described(tmp_path: Path) -> None:
     with running.talk() as talk:
         document = talk("GET", "/openapi.json").json
     running.stop()
-    assert document == json.loads(json.dumps(build(ROUTES["native"])))
-    assert all(path.startswith("/v1/") for path in document["paths"])
+    assert document == json.loads(json.dumps(build([*ROUTES["native"], *ROUTES["metrics"]])))
+    assert all(path.startswith("/v1/") or path == "/metrics" for path in document["paths"])
 
 
 def test_mqcore_alone_keeps_its_paths(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.server.front import near
 from tests.chromium import Chromium, Page
 from tests.openapi.conftest import ROUTES
 from tests.servers import ThreadServer
@@ -86,7 +87,7 @@ def test_the_log_says_where_the_pages_and_the_store_are(serve, tmp_path: Path) -
 
 def test_an_address_for_every_machine_is_shown_as_one_that_opens_here(tmp_path: Path) -> None:
     running = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", host="0.0.0.0", expose_without_keys=True)
-    assert running.app.near_url.startswith("http://127.0.0.1:")
+    assert near(running.app.url).startswith("http://127.0.0.1:")
     running.stop()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.edge.http import Request, Response
-from penstock.edge.router import Client, Route
+from penstock.edge.router import Client, Guard, Route
 from tests.chromium import Chromium, Page
 from tests.servers import ThreadServer
 
@@ -112,16 +112,18 @@ class Seen:
         """From the next connection on."""
         self.requests: list[tuple[str, str, int | None]] = []
         self._any = threading.Event()
-        router = server.app._listener._router
-        judge = router.guard
+        for front in server.fronts:
+            router = front._listener._router
+            monkeypatch.setattr(router, "guard", self._noting(router.guard))
 
+    def _noting(self, judge: Guard) -> Guard:
         def judged(request: Request, route: Route, client: Client) -> Response | None:
             refused = judge(request, route, client)
             self.requests.append((request.method, request.path, refused and refused.status))
             self._any.set()
             return refused
 
-        monkeypatch.setattr(router, "guard", judged)
+        return judged
 
     def wait(self) -> None:
         assert self._any.wait(60), "the request never reached the server"

@@ -10,8 +10,8 @@ import pytest
 from penstock.errors import InvalidSetting
 from penstock.keys import Keyring
 from penstock.model import Key
-from penstock.server.app import refuse_exposure
 from penstock.server.config import SETTINGS, Config, Loaded, is_loopback, load, shown
+from penstock.server.front import refuse_exposure
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from penstock.stores import open_store
 from penstock.stores.sql.engines.mariadb import MariaDatabase
 from tests.faults.crowd import opened, peek_all
 from tests.lacking import lacking
+from tests.servers import SERVE
 
 SECRET = "s3cret"
 
@@ -185,7 +185,7 @@ def test_a_server_that_cannot_reach_its_database_says_so_and_ends(url: str, tmp_
     }
 
     def serve(store: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--store", store]
+        command = [*SERVE, "--port", "0", "--store", store]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
 
     with ThreadPoolExecutor(4) as pool:

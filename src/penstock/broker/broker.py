@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from penstock.broker import protocol
 from penstock.broker.chores import Chores
 from penstock.broker.commit import Commit, Units
 from penstock.broker.express import Express
@@ -81,7 +82,7 @@ class LocalBroker:
         self.shipments = Shipments(self._commit)
         self.ledger = Ledger(self._commit)
         self.exports = Exports(self._commit)
-        self.keys = Keys(self._commit)
+        self.keys: protocol.Keys = Keys(self._commit)
 
     # Its life
 
@@ -105,6 +106,17 @@ class LocalBroker:
         """The queues of claims that wait for a message here, one entry each. Of this process alone, so it is not one of
         the verbs of `Broker`."""
         return [claim.queue for claim in self._polls.waiters]
+
+    # What it has done, in this process
+
+    def units(self) -> int:
+        return self._commit.units
+
+    def operations(self) -> int:
+        return self._commit.operations
+
+    def waiting(self) -> int:
+        return self._polls.waiters.count
 
     def _serve_first(self, claims: list[Claim]) -> None:
         """The way back from the polls, which are made before the commit that parks claims there."""

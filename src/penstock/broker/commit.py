@@ -51,6 +51,9 @@ class Commit:
         self._unit_operations = units.limits.unit_operations
         self._scheduled = False
         self._finished = False
+        # Units begun, and operations in them.
+        self.units = 0
+        self.operations = 0
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
         operation = Send(queue, drafts, create_as)
@@ -107,6 +110,8 @@ class Commit:
             return
         operations = self._arrived[: self._unit_operations]
         del self._arrived[: self._unit_operations]
+        self.units += 1
+        self.operations += len(operations)
         if self._polls.waiters.count:
             self._polls.join(operations)
         if self._lanes is None:

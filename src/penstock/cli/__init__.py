@@ -22,6 +22,7 @@ from penstock.cli.queue import queue
 from penstock.cli.send import send
 from penstock.cli.serve import config, serve
 from penstock.cli.shipment import shipment
+from penstock.cli.top import top
 from penstock.cli.vsqs import vsqs
 from penstock.compiled import is_compiled
 
@@ -62,6 +63,7 @@ for _command in (
     shipment,
     ledger,
     key,
+    top,
     pipeline,
     migrate_store,
     vsqs,

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from penstock.cli.output import note, on_terminal, print_json, print_json_line, print_table
+from penstock.cli.output import note, print_json, print_json_line, print_table
 from penstock.cli.text import age, number
 from penstock.clock import system_clock
 
@@ -61,27 +57,6 @@ class Listing:
             print_table([list(row.values()) for row in rows], list(rows[0]))
         else:
             print_table([_counts(queue) for queue in queues], COUNTS, right=COUNTS[1:])
-
-    def watch(self, every_ms: int) -> None:
-        """Until Ctrl-C. A server that goes away meanwhile is waited for."""
-        from penstock.client import Unavailable, Unreachable
-
-        reached = False
-        while True:
-            if on_terminal():
-                click.clear()
-            try:
-                self.show(in_lines=True)
-                reached = True
-            except (Unavailable, Unreachable) as error:
-                if not reached:
-                    raise
-                note(str(error))
-            if not (on_terminal() or self._as_json):
-                click.echo()
-            if sys.stdout is not None:
-                sys.stdout.flush()
-            time.sleep(every_ms / 1000)
 
 
 def _counts(queue: Queue) -> Sequence[str]:

@@ -56,7 +56,7 @@ def mq(root: str, peers: int | None, path: str | None, **flags: object) -> None:
         note(f"warning: {warning}")
     from penstock.server.run import run
 
-    run(loaded.config)
+    run(loaded.config, lambda: load_settings(path, flags).config)
 
 
 def _existing(root: str) -> Path:

@@ -23,6 +23,7 @@ from penstock.cli.options import (
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import age, duration, instant, number, plural
+from penstock.cli.watch import watch as watch_this
 from penstock.clock import system_clock
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def list_queues(client: Client, settings: bool, sort: str, watch: bool, every_ms
     """List every queue, and how full it is."""
     listing = Listing(client, sort, (lambda found: _settings(found.settings)) if settings else None, as_json)
     if watch:
-        listing.watch(every_ms)
+        watch_this(lambda: listing.show(in_lines=True), every_ms, as_json)
     else:
         listing.show()
 

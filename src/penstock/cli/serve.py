@@ -68,7 +68,7 @@ def serve(path: str | None, **flags: object) -> None:
     # Here and not above: no other command pays for loading a server.
     from penstock.server.run import run
 
-    run(loaded.config)
+    run(loaded.config, lambda: load_settings(path, flags).config)
 
 
 @click.command()

@@ -86,6 +86,7 @@ class AsyncClient:
     # The server
 
     health = async_verb(verbs.health)
+    processes = async_verb(verbs.processes)
 
     # Queues
 

@@ -89,6 +89,7 @@ class Client:
     # The server
 
     health = verb(verbs.health)
+    processes = verb(verbs.processes)
 
     # Queues
 

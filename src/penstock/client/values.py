@@ -70,6 +70,22 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
+class Process:
+    """A process of a server: the only one, or an edge or the committer among several. `requests`, `units`, `operations`
+    and `cpu_s` count on when a process is replaced."""
+
+    name: str
+    pid: int
+    cpu_s: float
+    memory_bytes: int
+    connections: int
+    requests: int
+    waiting_claims: int
+    units: int
+    operations: int
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """An API key without its secret. `revoked_at` is None while it is good."""
 

@@ -41,6 +41,7 @@ from penstock.client.values import (
     MoveTerms,
     NewKey,
     Peeked,
+    Process,
     Queue,
     Sent,
     SentCounts,
@@ -73,6 +74,11 @@ _KEY: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
 def health() -> Request[Literal["green", "red"]]:
     """`green` when the server can use its store. Asks the health of the mqs API, where the server serves it."""
     return Request(_health, "GET", "/health", repeatable=True)
+
+
+def processes() -> Request[list[Process]]:
+    """What each process of the server does. With API keys, it needs `get_status` on every queue."""
+    return Request(_processes, "GET", "/v1/processes", repeatable=True)
 
 
 # Queues
@@ -519,6 +525,10 @@ def _export_path(export: ExportRef | Export, rest: str = "", **query: object) ->
 
 
 # What comes back
+
+
+def _processes(answer: Answer) -> list[Process]:
+    return [value_from(Process, process) for process in answer.json()["processes"]]
 
 
 def _health(answer: Answer) -> Literal["green", "red"]:

@@ -762,6 +762,7 @@ class Connection:
                 data = encode(_BARE_500, persist, without_body)
         if self._charged:
             self._free_body()
+        self._connections.answered += 1
         self._write(data)
         if large and not without_body and response.status not in (204, 304):
             self._write(response.body)

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from penstock.edge.header_blocks import HeaderBlocks
 from penstock.edge.http import CLOSE, KEEP, set_date
-from penstock.edge.limits import BodyBudget, EdgeLimits, Timeouts
+from penstock.edge.limits import BodyBudget, EdgeLimits, Gauges, Timeouts
 
 NEVER: Final = float("inf")
 
@@ -40,12 +40,14 @@ class Connections:
     __slots__ = (
         "_choked",
         "_emptied",
+        "_gauge",
         "_interval",
         "_last",
         "_loop",
         "_open",
         "_timeouts",
         "_timer",
+        "answered",
         "blocks",
         "bodies",
         "body_until",
@@ -58,10 +60,20 @@ class Connections:
         "write_until",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, timeouts: Timeouts, limits: EdgeLimits) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        timeouts: Timeouts,
+        limits: EdgeLimits,
+        gauges: Gauges | None = None,
+    ) -> None:
+        gauges = gauges or Gauges()
         self.limits = limits
-        self.bodies = BodyBudget(limits.body_bytes)
+        self.bodies = BodyBudget(limits.body_bytes, gauges.body_bytes)
+        self._gauge = gauges.connections
         self.blocks = HeaderBlocks()
+        # How many requests.
+        self.answered = 0
         self.persist = KEEP
         self.now = 0.0
         self._timeouts = timeouts
@@ -71,22 +83,31 @@ class Connections:
         self._emptied: asyncio.Event | None = None
         self._loop = loop
         self._last = loop.time()
-        shortest = min(timeouts.header, timeouts.body, timeouts.idle, timeouts.write)
-        self._interval = min(0.5, max(0.01, shortest / 4))
+        self._interval = _interval(timeouts)
         self._set_deadlines()
         set_date(time.time())
         self._timer = loop.call_later(self._interval, self._tick)
+
+    def adjust(self, timeouts: Timeouts, limits: EdgeLimits) -> None:
+        """From now on; a connection that is open keeps its limits."""
+        self.limits = limits
+        self.bodies.set_limit(limits.body_bytes)
+        self._timeouts = timeouts
+        self._interval = _interval(timeouts)
+        self._set_deadlines()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def add(self, connection: Timed) -> int:
-        """Returns how many there are now."""
+        """Returns how many there are now, in all processes of the server."""
         self._open.add(connection)
-        return len(self._open)
+        self._gauge.set(len(self._open))
+        return self._gauge.total()
 
     def forget(self, connection: Timed) -> None:
         self._open.discard(connection)
+        self._gauge.set(len(self._open))
         self._choked.pop(connection, None)
         if self._emptied is not None and not self._open:
             self._emptied.set()
@@ -147,3 +168,8 @@ class Connections:
                 await asyncio.wait_for(self._emptied.wait(), seconds)
             except TimeoutError:
                 return
+
+
+def _interval(timeouts: Timeouts) -> float:
+    shortest = min(timeouts.header, timeouts.body, timeouts.idle, timeouts.write)
+    return min(0.5, max(0.01, shortest / 4))

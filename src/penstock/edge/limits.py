@@ -6,6 +6,7 @@ A handler's own work is never timed here: a long poll may last as long as it lik
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 # A body up to this long may take the last eighth of the budget as well, so that large ones, however slowly they come,
 # leave room.
@@ -46,6 +47,39 @@ class EdgeLimits:
     trailing_bytes: int = 1 << 24
 
 
+class Gauge(Protocol):
+    """A number of this process, and the sum of it over all processes of a server."""
+
+    def set(self, value: int) -> None: ...
+
+    def total(self) -> int: ...
+
+
+class OwnGauge:
+    """Of the only process."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self) -> None:
+        self._value = 0
+
+    def set(self, value: int) -> None:
+        self._value = value
+
+    def total(self) -> int:
+        return self._value
+
+
+class Gauges:
+    """What `EdgeLimits` limits for all processes together."""
+
+    __slots__ = ("body_bytes", "connections")
+
+    def __init__(self, connections: Gauge | None = None, body_bytes: Gauge | None = None) -> None:
+        self.connections: Gauge = connections or OwnGauge()
+        self.body_bytes: Gauge = body_bytes or OwnGauge()
+
+
 class BodyBudget:
     """How many bytes the bodies of all clients may hold at once.
 
@@ -54,19 +88,25 @@ class BodyBudget:
     what it has, and bodies that wait for one another could all wait forever.
     """
 
-    __slots__ = ("_limit", "_limit_of_large", "held")
+    __slots__ = ("_gauge", "_limit", "_limit_of_large", "held")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, gauge: Gauge | None = None) -> None:
+        self._gauge: Gauge = gauge or OwnGauge()
+        self.held = 0
+        self.set_limit(limit)
+
+    def set_limit(self, limit: int) -> None:
         self._limit = limit
         self._limit_of_large = limit - limit // 8
-        self.held = 0
 
     def grow(self, size: int, more: int) -> bool:
         """Let a body that is now `size` bytes long have the last `more` of them, if they are there."""
-        if self.held + more > (self._limit if size <= _SMALL_BODY else self._limit_of_large):
+        if self._gauge.total() + more > (self._limit if size <= _SMALL_BODY else self._limit_of_large):
             return False
         self.held += more
+        self._gauge.set(self.held)
         return True
 
     def free(self, size: int) -> None:
         self.held -= size
+        self._gauge.set(self.held)

@@ -6,49 +6,79 @@ Any asyncio event loop will do; the program chooses uvloop. It never reads a req
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl as tls
+from collections.abc import Sequence
+from typing import Any
 
 from penstock.edge.connection import Connection
 from penstock.edge.connections import Connections
-from penstock.edge.limits import EdgeLimits, Timeouts
+from penstock.edge.limits import EdgeLimits, Gauges, Timeouts
 from penstock.edge.router import Router
 
 # Connections that the kernel keeps until the event loop accepts them.
-_ACCEPT_BACKLOG = 1024
+ACCEPT_BACKLOG = 1024
 
 
 class Listener:
-    def __init__(self, router: Router, timeouts: Timeouts | None = None, limits: EdgeLimits | None = None) -> None:
+    """`gauges` count what is limited for all processes of a server together."""
+
+    def __init__(
+        self,
+        router: Router,
+        timeouts: Timeouts | None = None,
+        limits: EdgeLimits | None = None,
+        gauges: Gauges | None = None,
+    ) -> None:
         self._router = router
         self._timeouts = timeouts or Timeouts()
         self._limits = limits or EdgeLimits()
-        self._server: asyncio.Server | None = None
+        self._gauges = gauges or Gauges()
+        self._servers: list[asyncio.Server] = []
         self._connections: Connections | None = None
         self._port = 0
 
     async def start(self, host: str, port: int, ssl: tls.SSLContext | None = None) -> None:
+        await self._start(ssl, [{"host": host, "port": port}])
+
+    async def start_on(self, sockets: Sequence[socket.socket], ssl: tls.SSLContext | None = None) -> None:
+        """On sockets that another process has bound."""
+        await self._start(ssl, [{"sock": one} for one in sockets])
+
+    async def _start(self, ssl: tls.SSLContext | None, places: list[dict[str, Any]]) -> None:
         loop = asyncio.get_running_loop()
         router = self._router
-        connections = Connections(loop, self._timeouts, self._limits)
+        connections = Connections(loop, self._timeouts, self._limits, self._gauges)
 
         def connect() -> asyncio.BaseProtocol:
             # A protocol by its methods: a base class would keep it from being compiled.
             return Connection(router, connections, loop)  # type: ignore[return-value]
 
         try:
-            self._server = await loop.create_server(
-                connect,
-                host,
-                port,
-                ssl=ssl,
-                backlog=_ACCEPT_BACKLOG,
-                ssl_handshake_timeout=self._timeouts.header if ssl is not None else None,
-            )
+            for place in places:
+                server = await loop.create_server(
+                    connect,
+                    ssl=ssl,
+                    backlog=ACCEPT_BACKLOG,
+                    ssl_handshake_timeout=self._timeouts.header if ssl is not None else None,
+                    **place,
+                )
+                self._servers.append(server)
         except BaseException:
             connections.stop_clock()
             raise
         self._connections = connections
-        self._port = self._server.sockets[0].getsockname()[1]
+        self._port = self._servers[0].sockets[0].getsockname()[1]
+
+    def adjust(self, timeouts: Timeouts, limits: EdgeLimits) -> None:
+        self._timeouts = timeouts
+        self._limits = limits
+        if self._connections is not None:
+            self._connections.adjust(timeouts, limits)
+
+    def answered(self) -> int:
+        """How many requests, since it has started."""
+        return 0 if self._connections is None else self._connections.answered
 
     @property
     def port(self) -> int:
@@ -67,10 +97,12 @@ class Listener:
 
     async def stop(self, grace: float) -> None:
         """Take no more connections, answer what is in progress, end what is left after `grace` seconds."""
-        server, connections = self._server, self._connections
-        if server is None or connections is None:
+        servers, connections = self._servers, self._connections
+        if connections is None:
             return
-        self._server = None
-        server.close()
+        self._servers = []
+        for server in servers:
+            server.close()
         await connections.wind_down(grace)
-        await server.wait_closed()
+        for server in servers:
+            await server.wait_closed()

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Final
 
 from penstock.edge.http import Request, Response
+from penstock.edge.limits import Gauge, OwnGauge
 from penstock.edge.router import Client, Route
 from penstock.errors import NotPermitted
 from penstock.faces.answers import Error, json_response
@@ -147,13 +148,18 @@ class Guard:
         origins: Origins | None = None,
         timings: Timings = Timings(),
         monotonic: Callable[[], float] = time.monotonic,
+        wrong_keys: Gauge | None = None,
     ) -> None:
+        """`wrong_keys` counts them, in all processes of the server."""
         self._keyring = keyring
         self._origins = origins or Origins()
         self._timings = timings
         self._monotonic = monotonic
         self._patience = timings.wrong_keys
         self._patience_at = monotonic()
+        self._wrong_keys: Gauge = wrong_keys or OwnGauge()
+        self._wrong_keys_here = 0
+        self._wrong_keys_seen = self._wrong_keys.total()
 
     def __call__(self, request: Request, route: Route, client: Client) -> Response | None:
         """None lets the request pass, with its caller noted."""
@@ -195,11 +201,15 @@ class Guard:
         """A bucket of patience for all callers together: guessing is hopeless anyway, but should not be cheap."""
         now, timings = self._monotonic(), self._timings
         regained = (now - self._patience_at) * timings.wrong_keys_per_second
-        self._patience = min(timings.wrong_keys, self._patience + regained)
+        wrong_keys = self._wrong_keys.total()
+        spent = wrong_keys - self._wrong_keys_seen
+        self._patience = min(timings.wrong_keys, self._patience + regained - spent)
         self._patience_at = now
+        self._wrong_keys_seen = wrong_keys
         if self._patience < 1:
             return _SLOW_DOWN
-        self._patience -= 1
+        self._wrong_keys_here += 1
+        self._wrong_keys.set(self._wrong_keys_here)
         log.warning("%s sent an unknown or revoked API key", client.address())
         return permission.refused(Refusal.UNKNOWN_KEY, "this API key is not known")
 

@@ -45,8 +45,8 @@ def _setting(default: Value, help: str, **limits: object) -> Any:  # noqa: A002
     return dataclasses.field(default=default, metadata={"help": help, **limits})
 
 
-def _seconds(default: float, help: str) -> Any:  # noqa: A002
-    return _setting(default, help, least=_SHORTEST_S, most=_LONGEST_S)
+def _seconds(default: float, help: str, **limits: object) -> Any:  # noqa: A002
+    return _setting(default, help, least=_SHORTEST_S, most=_LONGEST_S, **limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,12 @@ class Config:
     store_timeout_s: float = _seconds(
         10.0,
         "Seconds that a request waits for a store in a database server, or mqcore:// one, before it is answered 503.",
+    )
+    workers: int = _setting(
+        1,
+        "Processes that speak HTTP; where they are several, one more writes to the store, unless a database keeps it.",
+        least=1,
+        most=256,
     )
     faces: str = _setting("", "APIs to serve; by default all that the store can carry.", many=True)
     expose_without_keys: bool = _setting(False, "Listen beyond this machine although no API key is asked for.")
@@ -79,23 +85,23 @@ class Config:
         True, "Redeliver and destroy messages of an mqcore:// store here; not needed beside mq-mover and mq-reaper."
     )
     ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
-    tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.")
-    tls_key: str = _setting("", "File with the TLS private key; needs tls_cert.")
+    tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.", live=True)
+    tls_key: str = _setting("", "File with the TLS private key; needs tls_cert.", live=True)
     stop_grace_s: float = _setting(
-        10.0, "Seconds that requests in progress get to finish at a stop.", least=0.0, most=_LONGEST_S
+        10.0, "Seconds that requests in progress get to finish at a stop.", least=0.0, most=_LONGEST_S, live=True
     )
-    header_timeout_s: float = _seconds(10.0, "Seconds a client may take to send the headers of a request.")
-    body_timeout_s: float = _seconds(60.0, "Seconds a client may take to send the body of a request.")
-    idle_timeout_s: float = _seconds(75.0, "Seconds a connection may stay open without a request.")
-    write_timeout_s: float = _seconds(30.0, "Seconds a client may take to accept more of an answer.")
-    max_connections: int = _setting(10000, "Connections open at once.", least=1, most=1_000_000)
+    header_timeout_s: float = _seconds(10.0, "Seconds a client may take to send the headers of a request.", live=True)
+    body_timeout_s: float = _seconds(60.0, "Seconds a client may take to send the body of a request.", live=True)
+    idle_timeout_s: float = _seconds(75.0, "Seconds a connection may stay open without a request.", live=True)
+    write_timeout_s: float = _seconds(30.0, "Seconds a client may take to accept more of an answer.", live=True)
+    max_connections: int = _setting(10000, "Connections open at once.", least=1, most=1_000_000, live=True)
     max_bodies_mib: int = _setting(
-        256, "MiB that the bodies of all requests in progress may hold together.", least=32, most=1_048_576
+        256, "MiB that the bodies of all requests in progress may hold together.", least=32, most=1_048_576, live=True
     )
     log_level: str = _setting(
-        "info", "The least important events to log.", choices=("debug", "info", "warning", "error")
+        "info", "The least important events to log.", choices=("debug", "info", "warning", "error"), live=True
     )
-    log_format: str = _setting("text", "How a line of the log is written.", choices=("text", "json"))
+    log_format: str = _setting("text", "How a line of the log is written.", choices=("text", "json"), live=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,8 @@ class Setting:
     empty: bool = True
     # A list, joined by commas; on the command line its flag, or the singular of it, may also be repeated.
     many: bool = False
+    # Whether a running server can take another value: see `adopted`.
+    live: bool = False
 
     @property
     def variable(self) -> str:
@@ -204,6 +212,16 @@ def check(config: Config, sources: Mapping[str, str] | None = None) -> None:
         from penstock.hosts import HostNames
 
         HostNames(config.allowed_hosts)
+
+
+def adopted(running: Config, wanted: Config) -> tuple[Config, list[str]]:
+    """What a running server takes over of the settings as they are now, and the names of those that have changed and
+    need a restart."""
+    changed = [name for name in SETTINGS if getattr(running, name) != getattr(wanted, name)]
+    # A server that has begun without TLS has clients that speak none.
+    fixed = {"tls_cert", "tls_key"} if bool(running.tls_cert) != bool(wanted.tls_cert) else set()
+    live = {name: getattr(wanted, name) for name in changed if SETTINGS[name].live and name not in fixed}
+    return dataclasses.replace(running, **live), [name for name in changed if name not in live]
 
 
 def is_loopback(host: str) -> bool:

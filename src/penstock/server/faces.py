@@ -11,6 +11,7 @@ from penstock.edge.router import Errors, Route
 from penstock.errors import InvalidSetting
 from penstock.faces.answers import error_response
 from penstock.faces.emodb import emodb_routes
+from penstock.faces.metrics import Reports, metrics_routes
 from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
@@ -69,10 +70,12 @@ def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset
     """The words that cannot be queues of MQ-Core beside others: those of every API, served or not, so that serving one
     more later takes no queue away."""
     others = [face.routes(broker, keyring, config, _NONE) for name, face in FACES.items() if name != "mqcore"]
-    return reserved_words(chain(openapi_routes(()), *others))
+    return reserved_words(chain(openapi_routes(()), metrics_routes(list), *others))
 
 
-def face_routes(names: list[str], broker: Broker, keyring: Keyring, config: Config) -> tuple[list[Route], Errors]:
+def face_routes(
+    names: list[str], broker: Broker, keyring: Keyring, config: Config, reports: Reports
+) -> tuple[list[Route], Errors]:
     """All routes of these faces, and how a request is answered that matches none of them."""
     # MQ-Core has the root of all paths to itself only where it is alone.
     shared = "mqcore" in names and len(set(names)) > 1
@@ -80,6 +83,7 @@ def face_routes(names: list[str], broker: Broker, keyring: Keyring, config: Conf
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
+        routes += metrics_routes(reports)
         routes += openapi_routes(routes)
     # An error that no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))

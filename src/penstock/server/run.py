@@ -7,38 +7,56 @@ import gc
 import logging
 import os
 import signal
+from collections.abc import Callable
 
 import uvloop
 
-from penstock import __version__
+from penstock.errors import InvalidSetting
 from penstock.server import logs
 from penstock.server.app import App
-from penstock.server.config import Config, place_of
+from penstock.server.config import Config, adopted
+from penstock.server.log_lines import say_reloaded, say_where
 from penstock.server.open_files import fit_open_files
+from penstock.server.workers.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
 
-def run(config: Config) -> None:
-    """Serve until a signal comes. Raises OperatorError or TryAgain when the server cannot start."""
+def run(config: Config, reread: Callable[[], Config]) -> None:
+    """Serve until a signal comes. `reread` reads the settings again, when SIGHUP asks for it. Raises OperatorError or
+    TryAgain when the server cannot start."""
     logs.configure(config.log_level, config.log_format)
     collect_garbage_rarely()
-    uvloop.run(_serve(fit_open_files(config)))
+    config = fit_open_files(config)
+    if config.workers > 1:
+        Supervisor(config, reread).run()
+    else:
+        uvloop.run(_serve(config, reread))
 
 
-async def _serve(config: Config) -> None:
+async def _serve(config: Config, reread: Callable[[], Config]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     app = App(config)
+
+    def reload() -> None:
+        nonlocal config
+        try:
+            wanted, unheeded = adopted(config, reread())
+            wanted = fit_open_files(wanted)
+            app.reload(wanted)
+        except InvalidSetting as error:
+            log.error("settings are not taken over: %s", error)
+        else:
+            config = wanted
+            say_reloaded(config, unheeded)
+
     # Not earlier: a store that hangs while it is opened keeps the event loop from seeing a signal.
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    loop.add_signal_handler(signal.SIGHUP, reload)
     await app.start()
-    log.info("Penstock %s serves %s from %s", __version__, app.url, place_of(config.store))
-    if app.has_pages:
-        log.info(
-            "for people: %s/ (the APIs, to browse and try); for programs: %s/openapi.json", app.near_url, app.near_url
-        )
+    say_where(app.url, config, app.has_pages)
     await stopped.wait()
     log.info("stopping")
     left = await app.stop()

@@ -40,7 +40,8 @@ class Kind(Generic[SomeStore]):
     """`name` is what a person calls such a store, and `example` shows its URLs.
 
     `exists` says whether there is a store to open. `missing` are the nouns that its units do not have. It `is_shared`
-    if other processes that open the same URL find the same messages, and `has_path` if the URL names a file or folder.
+    if other processes that open the same URL find the same messages, `has_server` if a database server keeps them,
+    which serves many processes at once, and `has_path` if the URL names a file or folder.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Kind(Generic[SomeStore]):
     exists: Callable[[str], bool]
     missing: frozenset[Noun] = frozenset()
     is_shared: bool = True
+    has_server: bool = False
     has_path: bool = False
 
     def path(self, url: str) -> Path | None:
@@ -80,7 +82,7 @@ def _server(name: str, example: str, extra: str, database: Callable[[str], Datab
     def open_server(url: str, opening: Opening) -> SqlStore:
         return NetworkStore(url, found(url), opening.lanes, opening.limits)
 
-    return Kind(name, example, open_server, lambda url: found(url).exists())
+    return Kind(name, example, open_server, lambda url: found(url).exists(), has_server=True)
 
 
 def _postgres_database(url: str) -> Database:

@@ -150,7 +150,7 @@ def test_a_move_goes_on_after_the_store_was_away(emo: Emo, server: ThreadServer,
         away.set()
         raise StoreUnavailable("away")
 
-    monkeypatch.setattr(server.app._store, "unit", unit)
+    monkeypatch.setattr(server.store, "unit", unit)
     away.wait()
     monkeypatch.undo()
     assert end(emo, reference)["status"] == "COMPLETE"

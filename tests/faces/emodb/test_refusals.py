@@ -226,7 +226,7 @@ def test_overload_answers_503_and_when_to_come_back(emo: Emo, server, monkeypatc
     def full(*_args: object) -> None:
         raise StoreFull("the device of the store is full")
 
-    monkeypatch.setattr(server.app._store, "unit", full)
+    monkeypatch.setattr(server.store, "unit", full)
     for reply in (emo.post("q/send", "1"), emo.get("q/poll"), emo.get("q/size"), emo.post("q/ack", '["x"]')):
         assert "full" in refused(reply, 503)
         assert reply.headers["Retry-After"] == "10"

@@ -156,7 +156,7 @@ def test_what_cannot_be_stored_answers_503_and_when_to_try_again(
     def fail(*_args: object) -> None:
         raise error("no")
 
-    monkeypatch.setattr(server.app._store, "unit", fail)
+    monkeypatch.setattr(server.store, "unit", fail)
     refused = talk("POST", "/queue001/messages", b"x")
     assert (refused.status, refused.headers["Retry-After"]) == (503, "10")
     monkeypatch.undo()

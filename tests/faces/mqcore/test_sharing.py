@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from penstock.errors import InvalidSetting
 from penstock.server.config import Config
 from penstock.server.faces import FACES, reserved_here
 from tests.faces.mqs.conftest import PLAIN
-from tests.servers import ThreadServer
+from tests.servers import SERVE, ThreadServer
 from tests.talk import Talk
 
 # Routes are only looked at here.
@@ -48,7 +47,7 @@ def test_a_reserved_word_answers_400_and_says_why(talk: Talk, word: str) -> None
     assert explained(talk("PUT", f"/{word}"), word)
     assert explained(talk("DELETE", f"/{word}"), word)
     # It never exists, and asking is not a mistake.
-    if word not in ("queues", "health", "openapi.json", "docs", "favicon.ico"):
+    if word not in ("queues", "health", "metrics", "openapi.json", "docs", "favicon.ico"):
         assert talk("GET", f"/{word}").status == 404
 
 
@@ -144,7 +143,7 @@ def test_the_flag_may_be_repeated_or_a_list(serve) -> None:
 
 
 def test_a_face_that_cannot_be_carried_ends_the_program(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "penstock", "serve", "--store", "mqcore:///root", "--faces", "mqcore,native"]
+    command = [*SERVE, "--store", "mqcore:///root", "--faces", "mqcore,native"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2
     assert "cannot carry the native API" in ended.stderr

@@ -1,0 +1,233 @@
+"""The broker of another process, as the faces of an edge see it: see `broker/protocol.py`.
+
+Without a bridge, because the committer has just died, every call is rejected with StoreUnavailable, and so is what was
+under way: whether it has happened is not known.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.bridge.edge_end import EdgeEnd, gone
+from penstock.broker.protocol import Keys
+from penstock.model import (
+    ANY_AGE,
+    WHOLE,
+    Ages,
+    ClaimedExport,
+    ClaimedShipment,
+    Count,
+    CountedPage,
+    CreatedKey,
+    Draft,
+    Export,
+    ExportRef,
+    Key,
+    LedgerFilter,
+    LedgerRow,
+    Message,
+    Move,
+    MoveTerms,
+    PeekAfter,
+    Queue,
+    QueueChange,
+    QueuePage,
+    QueueReport,
+    Receipt,
+    Sent,
+    SentOnce,
+    Settings,
+    Shipment,
+    ShipmentRef,
+)
+from penstock.pending import Pending
+
+log = logging.getLogger(__name__)
+
+
+class RemoteBroker:
+    """`bridge` is None while there is no committer."""
+
+    def __init__(self) -> None:
+        self.bridge: EdgeEnd | None = None
+        self.moves = RemoteMoves(self)
+        self.shipments = RemoteShipments(self)
+        self.ledger = RemoteLedger(self)
+        self.exports = RemoteExports(self)
+        self.keys: Keys = RemoteKeys(self)
+
+    def forget(self, bridge: EdgeEnd) -> None:
+        """A bridge that has broken. There may be a new one already."""
+        if self.bridge is bridge:
+            self.bridge = None
+
+    def call(self, verb: str, *arguments: Any) -> Pending[Any]:
+        return _rejected() if self.bridge is None else self.bridge.call(verb, arguments)
+
+    def check(self) -> Pending[None]:
+        return self.call("check")
+
+    # Messages
+
+    def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
+        return _rejected() if self.bridge is None else self.bridge.send(queue, drafts, create_as)
+
+    def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
+        return self.call("send_once", queue, drafts, key, digest)
+
+    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
+        return _rejected() if self.bridge is None else self.bridge.claim(queue, limit, hold_ms, wait_ms)
+
+    def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
+        return _rejected() if self.bridge is None else self.bridge.ack(receipts)
+
+    def ack_permitted(self, receipts: Sequence[Receipt], rules: Sequence[str]) -> Pending[list[bool]]:
+        return self.call("ack_permitted", receipts, rules)
+
+    def renew(self, receipts: Sequence[Receipt], hold_ms: int, shorten: bool = False) -> Pending[list[bool]]:
+        return self.call("renew", receipts, hold_ms, shorten)
+
+    def release(self, receipts: Sequence[Receipt], delay_ms: int | None = None) -> Pending[list[bool]]:
+        return self.call("release", receipts, delay_ms)
+
+    def release_all(self, queue: str) -> Pending[int]:
+        return self.call("release_all", queue)
+
+    def purge(self, queue: str) -> Pending[int]:
+        return self.call("purge", queue)
+
+    def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
+        return self.call("purge_older", queue, older_than_ms)
+
+    def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
+        return self.call("peek", queue, limit, after)
+
+    def count(self, queue: str) -> Pending[Count]:
+        return self.call("count", queue)
+
+    # Queues
+
+    def create_queue(self, name: str, settings: Settings) -> Pending[Queue]:
+        return self.call("create_queue", name, settings)
+
+    def ensure_queue(self, name: str, settings: Settings) -> Pending[None]:
+        return self.call("ensure_queue", name, settings)
+
+    def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
+        return self.call("update_queue", name, change, rules)
+
+    def delete_queue(self, name: str) -> Pending[Queue]:
+        return self.call("delete_queue", name)
+
+    def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
+        return self.call("find_queues", names)
+
+    def describe_queue(self, name: str, tally: bool = False) -> Pending[QueueReport]:
+        return self.call("describe_queue", name, tally)
+
+    def list_queues(self, offset: int, limit: int) -> Pending[QueuePage]:
+        return self.call("list_queues", offset, limit)
+
+    def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
+        return self.call("count_queues", offset, limit)
+
+
+def _rejected() -> Pending[Any]:
+    pending: Pending[Any] = Pending()
+    pending.reject(gone())
+    return pending
+
+
+class RemoteMoves:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def start(
+        self,
+        source: str,
+        target: str | None,
+        terms: MoveTerms = WHOLE,
+        ages: Ages = ANY_AGE,
+        create_as: Settings | None = None,
+        claimed: bool = False,
+    ) -> Pending[Move]:
+        return self._broker.call("moves.start", source, target, terms, ages, create_as, claimed)
+
+    def cancel(self, move_id: str, rules: Sequence[str] | None = None) -> Pending[Move]:
+        return self._broker.call("moves.cancel", move_id, rules)
+
+    def find(self, move_id: str) -> Pending[Move | None]:
+        return self._broker.call("moves.find", move_id)
+
+    def list(self, limit: int) -> Pending[Sequence[Move]]:
+        return self._broker.call("moves.list", limit)
+
+
+class RemoteShipments:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
+        return self._broker.call("shipments.claim", ref, limit, hold_ms)
+
+    def find(self, ref: ShipmentRef) -> Pending[Shipment]:
+        return self._broker.call("shipments.find", ref)
+
+    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Shipment]]:
+        return self._broker.call("shipments.list", queue, consumer, after, limit)
+
+    def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
+        return self._broker.call("shipments.read", ref, start, limit)
+
+    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
+        return self._broker.call("shipments.settle", ref, keep)
+
+    def release(self, ref: ShipmentRef) -> Pending[Shipment]:
+        return self._broker.call("shipments.release", ref)
+
+    def beat(self, ref: ShipmentRef, hold_ms: int) -> Pending[Shipment]:
+        return self._broker.call("shipments.beat", ref, hold_ms)
+
+
+class RemoteLedger:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> Pending[list[LedgerRow]]:
+        return self._broker.call("ledger.rows", after, limit, wanted)
+
+
+class RemoteExports:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def claim(self, ref: ExportRef, limit: int) -> Pending[ClaimedExport]:
+        return self._broker.call("exports.claim", ref, limit)
+
+    def find(self, ref: ExportRef) -> Pending[Export]:
+        return self._broker.call("exports.find", ref)
+
+    def list(self, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Export]]:
+        return self._broker.call("exports.list", consumer, after, limit)
+
+    def read(self, ref: ExportRef, after: int, limit: int) -> Pending[Sequence[LedgerRow]]:
+        return self._broker.call("exports.read", ref, after, limit)
+
+    def settle(self, ref: ExportRef) -> Pending[Export]:
+        return self._broker.call("exports.settle", ref)
+
+
+class RemoteKeys:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def create(self, name: str, digest: bytes, rules: Sequence[str]) -> Pending[CreatedKey]:
+        return self._broker.call("keys.create", name, digest, rules)
+
+    def revoke(self, name: str) -> Pending[None]:
+        return self._broker.call("keys.revoke", name)
+
+    def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
+        return self._broker.call("keys.list", patient)

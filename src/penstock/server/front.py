@@ -1,0 +1,137 @@
+"""The half of a server that speaks HTTP: faces, guard and keys before a broker, and the listening sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl as tls
+from collections.abc import Sequence
+
+from penstock.broker import Broker
+from penstock.edge.limits import EdgeLimits, Timeouts
+from penstock.edge.listener import Listener
+from penstock.edge.router import Router
+from penstock.errors import InvalidSetting
+from penstock.faces.guard import Guard, Origins
+from penstock.hosts import HostNames, split
+from penstock.keys import Keyring
+from penstock.server.board import Meter
+from penstock.server.committer import StoreFacts, chosen_timings
+from penstock.server.config import Config, is_loopback
+from penstock.server.faces import chosen_faces, face_routes
+from penstock.server.keys import KeyWatch
+from penstock.server.tls import renew
+from penstock.timings import Timings
+
+
+class Front:
+    """`start` and `stop` are called on its event loop. The meter is that of its process."""
+
+    def __init__(
+        self,
+        config: Config,
+        broker: Broker,
+        facts: StoreFacts,
+        loop: asyncio.AbstractEventLoop,
+        meter: Meter,
+        ssl: tls.SSLContext | None,
+        timings: Timings = Timings(),
+    ) -> None:
+        timings = chosen_timings(config, timings)
+        self._config = config
+        self._ssl = ssl
+        keyring = Keyring(facts.secret, facts.keys)
+        self.faces = chosen_faces(config.faces, facts.url, facts.missing)
+        routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports)
+        self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
+        refuse_exposure(config, keyring)
+        origins = Origins(own_names(config), local=is_loopback(config.host))
+        self._listener = Listener(
+            Router(routes, errors, Guard(keyring, origins, timings, wrong_keys=meter.place.wrong_keys)),
+            *_bounds(config),
+            meter.place.gauges,
+        )
+        meter.watch(requests=self._listener.answered)
+
+    @property
+    def url(self) -> str:
+        return url_of(self._config, self._listener.port)
+
+    @property
+    def has_pages(self) -> bool:
+        """MQ-Core alone has the root of all paths to itself."""
+        return set(self.faces) != {"mqcore"}
+
+    async def start(self, sockets: Sequence[socket.socket] = ()) -> None:
+        """On these sockets, or else on those that the settings name."""
+        if sockets:
+            await self._listener.start_on(sockets, self._ssl)
+        else:
+            try:
+                await self._listener.start(self._config.host, self._config.port, self._ssl)
+            except OSError as error:
+                raise cannot_listen(self._config, error) from error
+        if self.keys is not None:
+            self.keys.start()
+
+    def reload(self, config: Config) -> None:
+        """Take over what can change while the server runs: see `config.adopted`. Raises InvalidSetting."""
+        renew(self._ssl, config)
+        self._config = config
+        self._listener.adjust(*_bounds(config))
+        if self.keys is not None:
+            self.keys.look_now()
+
+    async def stop(self, grace_s: float) -> None:
+        """Answer what was accepted, and take no more."""
+        if self.keys is not None:
+            self.keys.stop()
+        await self._listener.stop(grace_s)
+
+
+def url_of(config: Config, port: int) -> str:
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"{'https' if config.tls_cert else 'http'}://{host}:{port}"
+
+
+def near(url: str) -> str:
+    """An address that a browser on this machine can open."""
+    return url.replace("://0.0.0.0:", "://127.0.0.1:").replace("://[::]:", "://[::1]:")
+
+
+def _bounds(config: Config) -> tuple[Timeouts, EdgeLimits]:
+    return (
+        Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
+        EdgeLimits(connections=config.max_connections, body_bytes=config.max_bodies_mib << 20),
+    )
+
+
+def cannot_listen(config: Config, error: OSError) -> InvalidSetting:
+    return InvalidSetting(f"cannot listen on {config.host}:{config.port}: {_why(error)}")
+
+
+def _why(error: OSError) -> str:
+    """Shorter than the event loop's own text, which repeats the address."""
+    if error.errno == errno.EADDRINUSE:
+        return "the port is taken, perhaps by another server; --port chooses another"
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+
+
+def own_names(config: Config) -> HostNames:
+    """The names the server answers to: what it listens on, and what the settings say."""
+    # An IPv6 address that it listens on has no brackets, and need not be named.
+    host = config.host if split(config.host) else ""
+    return HostNames(f"{host},{config.allowed_hosts}")
+
+
+def refuse_exposure(config: Config, keyring: Keyring) -> None:
+    """Without API keys a server is for its own machine only."""
+    if config.expose_without_keys or keyring.asks_for_keys or is_loopback(config.host):
+        return
+    raise InvalidSetting(
+        f"host is {config.host!r}, which other machines may reach, and the store has no API key: anybody there could "
+        "read and delete messages. Make a key with 'penstock key create', or listen on 127.0.0.1, or, where the "
+        "network keeps strangers out, start with --expose-without-keys"
+    )

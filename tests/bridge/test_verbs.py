@@ -1,0 +1,71 @@
+"""Every verb of a broker is known on both sides of a bridge."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from penstock.bridge.edge_end import EdgeEnd
+from penstock.bridge.remote import RemoteBroker
+from penstock.bridge.verbs import VERBS
+from penstock.broker import protocol
+from penstock.model import ANY_AGE, WHOLE, Ages, ExportRef, MoveTerms, QueueChange, Settings, ShipmentRef
+
+NOUNS = {"moves": "Moves", "shipments": "Shipments", "ledger": "Ledger", "exports": "Exports", "keys": "Keys"}
+
+
+def contract() -> set[str]:
+    verbs = {name for name, _ in inspect.getmembers(protocol.Broker, inspect.isfunction) if not name.startswith("_")}
+    for noun, kind in NOUNS.items():
+        functions = inspect.getmembers(getattr(protocol, kind), inspect.isfunction)
+        verbs |= {f"{noun}.{name}" for name, _ in functions if not name.startswith("_")}
+    return verbs
+
+
+def test_all_verbs_of_the_contract_are_known() -> None:
+    assert set(VERBS) | {"send", "claim", "ack"} == contract()
+
+
+SAMPLES = {
+    str: "q",
+    int: 7,
+    bool: True,
+    bytes: b"\x00",
+    Settings: Settings(delay_ms=5),
+    QueueChange: QueueChange(delay_ms=0),
+    MoveTerms: WHOLE,
+    Ages: ANY_AGE,
+    ShipmentRef: ShipmentRef("q", "c", 3),
+    ExportRef: ExportRef("c", 3),
+}
+
+
+def sample(hint: Any) -> Any:
+    if type(None) in typing.get_args(hint):
+        return None
+    return [] if typing.get_origin(hint) is Sequence else SAMPLES[hint]
+
+
+def arguments_of(verb: str) -> list[Any]:
+    noun, _, name = verb.rpartition(".")
+    function = getattr(getattr(protocol, NOUNS[noun]) if noun else protocol.Broker, name)
+    hints = typing.get_type_hints(function, vars(protocol))
+    del hints["return"]
+    return [sample(hint) for hint in hints.values()]
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+async def test_a_verb_is_called_by_its_own_name_and_with_its_own_arguments(verb: str) -> None:
+    broker = RemoteBroker()
+    broker.bridge = EdgeEnd(asyncio.get_running_loop(), broker.forget)
+    noun, _, name = verb.rpartition(".")
+    arguments = arguments_of(verb)
+    getattr(getattr(broker, noun) if noun else broker, name)(*arguments)
+    [call] = broker.bridge._verbs
+    assert call.verb == verb
+    assert list(VERBS[verb].read_arguments(call.arguments)) == arguments
