@@ -12,7 +12,21 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench import beside, databases, emodb, foundation, gq, memory, mqcore, pipeline, redis, stages, stalls, vsqs
+from bench import (
+    beside,
+    databases,
+    emodb,
+    foundation,
+    gq,
+    memory,
+    mqcore,
+    pipeline,
+    redis,
+    stages,
+    stalls,
+    vsqs,
+    workers,
+)
 from bench.measure import Effort, Result, as_json, missed, table
 from bench.occasion import Occasion
 from bench.picture import keep
@@ -33,6 +47,7 @@ MEASURES: dict[str, Measure] = {
     **databases.MEASURES,
     **gq.MEASURES,
     **pipeline.MEASURES,
+    **workers.MEASURES,
 }
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from bench.processes import family
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -128,21 +130,7 @@ def resident_mb(process: subprocess.Popen[bytes]) -> float:
 
 def cpu_seconds(server: int) -> float:
     """What a process and its descendants have spent, those included that have ended."""
-    parents, spent = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid = int(stat.parent.name)
-        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))
-    ticks = 0
-    for pid, used in spent.items():
-        ancestor = pid
-        while ancestor not in (server, 0):
-            ancestor = parents.get(ancestor, 0)
-        ticks += used if ancestor == server else 0
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(process.cpu_s + process.ended_cpu_s for process in family(server))
 
 
 def is_installed(program: str) -> bool:
