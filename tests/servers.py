@@ -86,7 +86,7 @@ class BridgedApp:
         self.committer = Committer(config, self._loop, clock, timings, limits)
         names = [f"edge-{number + 1}" for number in range(WORKERS)]
         board = Board(names)
-        self._brokers = [RemoteBroker() for _ in range(WORKERS)]
+        self._brokers = [RemoteBroker(config.store_timeout_s) for _ in range(WORKERS)]
         self.fronts: list[Front] = []
         self._desks: set[Desk] = set()
         for name, broker in zip(names, self._brokers, strict=True):
@@ -302,7 +302,7 @@ class ServerProcess:
 
     def is_green(self) -> bool:
         """Whichever of its processes is asked."""
-        with self.talks(1 if WORKERS == 1 else 16) as talks:
+        with self.talks() as talks:
             return all(talk("GET", "/health").body == b"green" for talk in talks)
 
 

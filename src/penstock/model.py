@@ -299,7 +299,7 @@ class ProcessReport(Struct, frozen=True):
     """What one process of a server says of itself: the only one, the committer, or an edge."""
 
     name: str
-    pid: int
+    pid: Annotated[int, Meta(ge=0, description="0 while it is being replaced")]
     cpu_s: Annotated[float, Meta(ge=0, description="seconds of processor time; counted on when it is replaced")]
     memory_bytes: Annotated[int, Meta(ge=0, description="resident")]
     connections: Annotated[int, Meta(ge=0, description="of clients, now")]

@@ -32,7 +32,7 @@ class Pending(Generic[T]):
     been done and nothing will be: then the listener is never called.
     """
 
-    __slots__ = ("_error", "_on_error", "_on_value", "_steps", "_value", "on_cancel")
+    __slots__ = ("_error", "_on_error", "_on_value", "_steps", "_value", "is_abandoned", "on_cancel")
 
     def __init__(self) -> None:
         # A value of type T, or _UNSET.
@@ -42,6 +42,8 @@ class Pending(Generic[T]):
         self._on_value: Callable[[T], object] | None = None
         self._on_error: Callable[[Exception], object] | None = None
         self.on_cancel: Callable[[], bool] | None = None
+        # Whether its listener has no use for the result any more.
+        self.is_abandoned = False
 
     def resolve(self, value: T) -> None:
         steps = self._steps
@@ -113,6 +115,11 @@ class Pending(Generic[T]):
     def cancel(self) -> bool:
         """Call the work off; False when it is too late or cannot be."""
         return self.on_cancel is not None and self.on_cancel()
+
+    def abandon(self) -> None:
+        """Call the work off. What it brings all the same is of no use to anyone."""
+        self.is_abandoned = True
+        self.cancel()
 
 
 def gather(pendings: Sequence[Pending[T]]) -> Pending[list[T]]:

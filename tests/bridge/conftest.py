@@ -30,7 +30,7 @@ class Bridged:
         self._loop = asyncio.get_running_loop()
         self.local = LocalBroker(open_store("memory://"), system_clock, self._loop)
         self.local.start()
-        self.remote = RemoteBroker()
+        self.remote = RemoteBroker(20)
         self.gone: list[Desk] = []
 
     async def cross(self) -> None:

@@ -88,17 +88,64 @@ async def test_a_claim_whose_caller_has_gone_is_called_off(bridged: Bridged) -> 
     assert bridged.local.waiting_claims() == []
 
 
-async def test_what_was_claimed_before_the_call_off_got_across_is_given_back(bridged: Bridged) -> None:
+async def test_what_was_claimed_before_its_caller_had_gone_is_given_back_and_not_told(bridged: Bridged) -> None:
+    await result(bridged.remote.create_queue("q", Settings()))
+    await result(bridged.remote.send("q", [Draft(b"x")]))
+    pending = bridged.remote.claim("q", 1, wait_ms=60_000)
+    told: list[object] = []
+    pending.listen(told.append, told.append)
+    await asyncio.sleep(0)  # the call has left
+    pending.abandon()
+    [message] = await result(bridged.remote.claim("q", 1, wait_ms=20_000))
+    assert (message.body, message.receives) == (b"x", 2)
+    assert told == []
+
+
+async def test_one_that_calls_off_and_still_listens_gets_what_was_claimed_and_no_other_does(bridged: Bridged) -> None:
     await result(bridged.remote.create_queue("q", Settings()))
     await result(bridged.remote.send("q", [Draft(b"x")]))
     pending = bridged.remote.claim("q", 1, wait_ms=60_000)
     answer = asyncio.ensure_future(result(pending))
-    await asyncio.sleep(0)  # the call has left
+    await asyncio.sleep(0)
     pending.cancel()
     [message] = await answer
     assert (message.body, message.receives) == (b"x", 1)
-    [again] = await result(bridged.remote.claim("q", 1, wait_ms=20_000))
-    assert (again.id, again.receives) == (message.id, 2)
+    assert await result(bridged.remote.claim("q", 1)) == []
+
+
+async def test_a_claim_that_is_called_off_at_once_does_not_wait(bridged: Bridged) -> None:
+    await result(bridged.remote.create_queue("q", Settings()))
+    pending = bridged.remote.claim("q", 1, wait_ms=60_000)
+    pending.cancel()
+    assert await result(pending) == []
+    assert bridged.local.waiting_claims() == []
+
+
+async def test_a_check_that_is_not_answered_is_rejected(bridged: Bridged) -> None:
+    bridged.desk_transport.pause_reading()
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await result(bridged.bridge.call_within("check", (), 0.05))
+    bridged.desk_transport.resume_reading()
+    await result(bridged.remote.check())
+
+
+async def test_while_the_committer_is_far_behind_calls_are_refused(bridged: Bridged) -> None:
+    await result(bridged.remote.create_queue("q", Settings()))
+    bridged.desk_transport.pause_reading()
+    answers = []
+    for _ in range(100):
+        answers.append(asyncio.ensure_future(result(bridged.remote.send("q", [Draft(bytes(1 << 20))]))))
+        await asyncio.sleep(0)
+    refused = [answer for answer in answers if answer.done()]
+    assert 20 < len(refused) < 40
+    for answer in refused:
+        with pytest.raises(StoreUnavailable, match="far behind"):
+            answer.result()
+    bridged.desk_transport.resume_reading()
+    for answer in answers:
+        if answer not in refused:
+            [sent] = await answer
+            assert sent.stored
 
 
 async def test_claims_of_an_edge_that_has_gone_are_called_off(bridged: Bridged) -> None:

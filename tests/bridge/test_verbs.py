@@ -61,7 +61,7 @@ def arguments_of(verb: str) -> list[Any]:
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
 async def test_a_verb_is_called_by_its_own_name_and_with_its_own_arguments(verb: str) -> None:
-    broker = RemoteBroker()
+    broker = RemoteBroker(20)
     broker.bridge = EdgeEnd(asyncio.get_running_loop(), broker.forget)
     noun, _, name = verb.rpartition(".")
     arguments = arguments_of(verb)

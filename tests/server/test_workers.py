@@ -20,6 +20,7 @@ import pytest
 from penstock.client import Client, Patience
 from penstock.keys import digest
 from penstock.model import Key
+from penstock.server.board import Board
 from penstock.server.config import Config, adopted
 from penstock.stores import open_store
 from penstock.timings import Timings
@@ -321,6 +322,58 @@ def test_a_certificate_that_cannot_be_used_is_not_taken_over_by_any_process(
     server.process.send_signal(signal.SIGHUP)
     wait_until(lambda: "settings are read again" in server.log.read_text(), 60)
     assert server.terminate() == 0
+
+
+def test_clients_that_hang_up_leave_no_claim_behind_and_take_no_message(start: Start) -> None:
+    server = start()
+    with server.talk() as talk:
+        talk("PUT", "/v1/queues/q", {})
+        body = b'{"wait_ms": 60000}'
+        request = b"POST /v1/queues/q/claim HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+        for _ in range(40):
+            with socket.create_connection(("127.0.0.1", server.port)) as client:
+                client.sendall(request + body)
+
+        def all_have_ended() -> bool:
+            [committer, *_] = talk("GET", "/v1/processes").json["processes"]
+            return committer["operations"] > 40 and committer["waiting_claims"] == 0
+
+        wait_until(all_have_ended, 60)
+        talk("POST", "/v1/queues/q/messages", {"messages": [{"body": "x"}]})
+        [message] = talk("POST", "/v1/queues/q/claim", {}).json["messages"]
+        assert message["receives"] == 1
+
+
+def test_a_half_closed_client_that_gets_a_message_is_the_only_one(start: Start) -> None:
+    server = start()
+    with server.talk() as talk:
+        talk("PUT", "/v1/queues/q", {})
+        talk("POST", "/v1/queues/q/messages", {"messages": [{"body": "x"}]})
+        body = b'{"wait_ms": 60000}'
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            head = b"POST /v1/queues/q/claim HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+            client.sendall(head + body)
+            client.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: client.recv(65536), b""))
+        assert b'"body":"x"' in answer
+        assert talk("POST", "/v1/queues/q/claim", {}).json == {"messages": []}
+
+
+def test_totals_do_not_fall_while_a_process_is_replaced() -> None:
+    board = Board(["committer", "edge-1"])
+    committer = board.place("committer")
+    for name, value in {"pid": 7, "cpu_ms": 5, "units": 100}.items():
+        committer.write(name, value)
+    assert sum(report.units for report in board.reports()) == 100
+    board.leave("committer")
+    assert [(report.pid, report.units) for report in board.reports()] == [(0, 100)]
+
+
+def test_a_store_in_memory_has_one_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "penstock", "serve", "--port", "0", "--workers", "2", "--store", "memory://"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "workers is 2, but memory:// lives in one process alone" in ended.stderr
 
 
 def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path) -> None:

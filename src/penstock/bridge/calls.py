@@ -1,7 +1,7 @@
 """What travels between an edge and the committer: calls of the broker's verbs one way, and what came of them the other.
 
-A frame holds all that one turn of the event loop has gathered. Sends, claims and acks have lists of their own, which
-are encoded and decoded as a whole; every other verb is called by its name, with arguments in the types of
+A frame holds all that one iteration of the event loop has gathered. Sends, claims and acks have lists of their own,
+which are encoded and decoded as a whole; every other verb is called by its name, with arguments in the types of
 `broker/protocol.py`. Each call has a number, which its answer bears again.
 """
 

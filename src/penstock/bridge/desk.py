@@ -1,6 +1,6 @@
 """The committer's end of a bridge: it calls the broker for one edge, and sends back what comes of it.
 
-Answers of one turn of the event loop leave in one frame. An edge that does not take its answers is not listened to
+Answers of one iteration of the event loop leave in one frame. An edge that does not take its answers is not listened to
 until it does. When it has gone, claims that wait for it are called off, as for clients that hang up.
 """
 
@@ -33,8 +33,10 @@ from penstock.pending import Pending
 
 log = logging.getLogger(__name__)
 
-# Answers with so many bytes do not wait for the turn to end.
+# Answers with so many bytes do not wait for the iteration to end.
 _ENOUGH_BYTES: Final = 1 << 22
+# About what one result of a send takes.
+_SENT_BYTES: Final = 48
 
 
 class Desk:
@@ -119,6 +121,7 @@ class Desk:
 
     def answer_send(self, number: int, sent: list[Sent]) -> None:
         self._sent.append(SendAnswer(number, sent))
+        self._bytes += _SENT_BYTES * len(sent)
         self._leave_soon()
 
     def answer_claim(self, number: int, messages: list[Message]) -> None:
@@ -152,7 +155,8 @@ class Desk:
 
     def _leave(self) -> None:
         self._scheduled = False
-        self._flush()
+        if self._sent or self._claimed or self._acked or self._told or self._failed:
+            self._flush()
 
     def _flush(self) -> None:
         answers = Answers(self._sent, self._claimed, self._acked, self._told, self._failed)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import DecodeError, Raw
 
-from penstock.bridge.calls import AckCall, Calls, ClaimAnswer, ClaimCall, SendCall, VerbCall, decode_answers, encode
+from penstock.bridge.calls import AckCall, Calls, ClaimCall, SendCall, VerbCall, decode_answers, encode
 from penstock.bridge.failures import error_of
 from penstock.bridge.frames import BrokenBridge, FrameReader, FrameWriter
 from penstock.bridge.verbs import VERBS
@@ -24,8 +24,14 @@ from penstock.pending import Pending
 
 log = logging.getLogger(__name__)
 
-# Calls with so many bytes of bodies do not wait for the turn to end.
+# Calls with so many bytes do not wait for the iteration to end.
 _ENOUGH_BYTES: Final = 1 << 22
+# What is kept while the committer is behind: beyond, calls are refused.
+_MOST_BYTES: Final = 1 << 26
+_MOST_CALLS: Final = 50_000
+# About what a call takes beside its bodies, and a receipt in it.
+_CALL_BYTES: Final = 128
+_RECEIPT_BYTES: Final = 64
 
 
 class EdgeEnd:
@@ -46,13 +52,12 @@ class EdgeEnd:
         self._acks: list[AckCall] = []
         self._verbs: list[VerbCall] = []
         self._called_off: list[int] = []
-        # Claims that were called off and are not answered yet.
-        self._abandoned: set[int] = set()
         self._bytes = 0
         self._scheduled = False
         # While the committer is behind, calls are kept, and not yet made into frames.
         self._choked = False
         self._held: deque[Calls] = deque()
+        self._held_bytes = 0
 
     @property
     def is_open(self) -> bool:
@@ -61,66 +66,101 @@ class EdgeEnd:
     # Calls
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None) -> Pending[list[Sent]]:
-        pending, number = self._begin()
-        self._sends.append(SendCall(number, queue, drafts, create_as))  # type: ignore[arg-type]
+        if self._is_full():
+            return _refused()
+        size = _CALL_BYTES
         for draft in drafts:
-            self._bytes += len(draft.body)
+            size += len(draft.body)
+            if draft.attributes:
+                size += sum(map(len, draft.attributes.values()))
+        pending, number = self._begin(size)
+        self._sends.append(SendCall(number, queue, drafts, create_as))  # type: ignore[arg-type]
         if self._bytes > _ENOUGH_BYTES:
             self._flush()
         return pending
 
     def claim(self, queue: str, limit: int, hold_ms: int | None, wait_ms: int) -> Pending[list[Message]]:
-        pending, number = self._begin()
+        if self._is_full():
+            return _refused()
+        pending, number = self._begin(_CALL_BYTES)
         self._claims.append(ClaimCall(number, queue, limit, hold_ms, wait_ms))
         if wait_ms:
             pending.on_cancel = partial(self._call_off, number)
         return pending
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
-        pending, number = self._begin()
+        if self._is_full():
+            return _refused()
+        pending, number = self._begin(_RECEIPT_BYTES * len(receipts))
         self._acks.append(AckCall(number, receipts))  # type: ignore[arg-type]
-        return pending
-
-    def call(self, verb: str, arguments: tuple[Any, ...]) -> Pending[Any]:
-        encoded = encode(arguments)
-        pending, number = self._begin()
-        self._verbs.append(VerbCall(number, verb, Raw(encoded)))
-        self._results[number] = VERBS[verb].read_result
-        self._bytes += len(encoded)
         if self._bytes > _ENOUGH_BYTES:
             self._flush()
         return pending
 
-    def _begin(self) -> tuple[Pending[Any], int]:
+    def call(self, verb: str, arguments: tuple[Any, ...]) -> Pending[Any]:
+        if self._is_full():
+            return _refused()
+        encoded = encode(arguments)
+        pending, number = self._begin(len(encoded))
+        self._verbs.append(VerbCall(number, verb, Raw(encoded)))
+        self._results[number] = VERBS[verb].read_result
+        if self._bytes > _ENOUGH_BYTES:
+            self._flush()
+        return pending
+
+    def call_within(self, verb: str, arguments: tuple[Any, ...], seconds: float) -> Pending[Any]:
+        """Rejected where there is no answer by then."""
+        told: Pending[Any] = Pending()
+        is_told = False
+
+        def tell(result: Any) -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                timer.cancel()
+                self._tell(told, result)
+
+        late = StoreUnavailable("the process that writes to the store does not answer")
+        timer = self._loop.call_later(seconds, tell, late)
+        self.call(verb, arguments).listen(tell, tell)
+        return told
+
+    def _is_full(self) -> bool:
+        """Whether the committer is so far behind that more would only fill the memory."""
+        return self._choked and (self._held_bytes + self._bytes > _MOST_BYTES or len(self._pending) > _MOST_CALLS)
+
+    def _begin(self, size: int) -> tuple[Pending[Any], int]:
         self._number = number = self._number + 1
         pending: Pending[Any] = Pending()
         self._pending[number] = pending
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._leave)
+        self._bytes += size
+        self._leave_soon()
         return pending, number
 
     def _call_off(self, number: int) -> bool:
         """The caller of a claim has gone. Whether it is too late is known in the other process only, and the answer
         tells: it comes in any case."""
         self._called_off.append(number)
-        self._abandoned.add(number)
+        self._leave_soon()
+        return False
+
+    def _leave_soon(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._leave)
-        return False
 
     def _leave(self) -> None:
         self._scheduled = False
-        if not self._choked:
+        if not self._choked and (self._sends or self._claims or self._acks or self._verbs or self._called_off):
             self._flush()
 
     def _flush(self) -> None:
         calls = Calls(self._sends, self._claims, self._acks, self._verbs, self._called_off)
         self._sends, self._claims, self._acks, self._verbs, self._called_off = [], [], [], [], []
-        self._bytes = 0
+        size, self._bytes = self._bytes, 0
         if self._choked:
             self._held.append(calls)
+            self._held_bytes += size
         else:
             self._write(calls)
 
@@ -164,6 +204,8 @@ class EdgeEnd:
         self._choked = False
         while self._held and not self._choked:
             self._write(self._held.popleft())
+        if not self._held:
+            self._held_bytes = 0
         self._leave()
 
     def close(self) -> None:
@@ -176,9 +218,11 @@ class EdgeEnd:
         for sent in answers.sent:
             self._tell(pending.pop(sent.number), sent.sent)
         for claimed in answers.claimed:
-            if claimed.number in self._abandoned:
-                self._give_back(claimed)
-            self._tell(pending.pop(claimed.number), claimed.messages)
+            waiting = pending.pop(claimed.number)
+            if waiting.is_abandoned and claimed.messages:
+                self._give_back(claimed.messages)
+            else:
+                self._tell(waiting, claimed.messages)
         for acked in answers.acked:
             self._tell(pending.pop(acked.number), acked.acked)
         for told in answers.verbs:
@@ -186,15 +230,12 @@ class EdgeEnd:
             self._tell(pending.pop(told.number), value)
         for failed in answers.failed:
             self._results.pop(failed.number, None)
-            self._abandoned.discard(failed.number)
             self._tell(pending.pop(failed.number), error_of(failed))
 
-    def _give_back(self, claimed: ClaimAnswer) -> None:
-        """What was claimed before the call-off got across: its caller has gone, and others need not wait for it."""
-        self._abandoned.discard(claimed.number)
-        if claimed.messages:
-            receipts = [Receipt(message.id, message.claim, message.queue) for message in claimed.messages]
-            self.call("release", (receipts, 0))
+    def _give_back(self, messages: Sequence[Message]) -> None:
+        """What was claimed before its caller had gone: others need not wait for it."""
+        receipts = [Receipt(message.id, message.claim, message.queue) for message in messages]
+        self.call("release", (receipts, 0))
 
     @staticmethod
     def _tell(pending: Pending[Any], result: Any) -> None:
@@ -206,6 +247,12 @@ class EdgeEnd:
                 pending.resolve(result)
         except Exception:
             log.exception("a listener has failed on a result")
+
+
+def _refused() -> Pending[Any]:
+    pending: Pending[Any] = Pending()
+    pending.reject(StoreUnavailable("the process that writes to the store is far behind"))
+    return pending
 
 
 def gone() -> StoreUnavailable:

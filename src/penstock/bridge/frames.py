@@ -93,7 +93,3 @@ class FrameReader:
         if length > LONGEST:
             raise BrokenBridge(f"a frame of {length} bytes is too long")
         return int(length)
-
-    @property
-    def is_between_frames(self) -> bool:
-        return not self._rest

@@ -6,7 +6,6 @@ under way: whether it has happened is not known.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,14 +43,14 @@ from penstock.model import (
 )
 from penstock.pending import Pending
 
-log = logging.getLogger(__name__)
-
 
 class RemoteBroker:
-    """`bridge` is None while there is no committer."""
+    """`bridge` is None while there is no committer. One that does not answer a check within `check_s` is as good as
+    none."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_s: float) -> None:
         self.bridge: EdgeEnd | None = None
+        self._check_s = check_s
         self.moves = RemoteMoves(self)
         self.shipments = RemoteShipments(self)
         self.ledger = RemoteLedger(self)
@@ -67,7 +66,7 @@ class RemoteBroker:
         return _rejected() if self.bridge is None else self.bridge.call(verb, arguments)
 
     def check(self) -> Pending[None]:
-        return self.call("check")
+        return _rejected() if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
 
     # Messages
 

@@ -1,5 +1,5 @@
-"""The broker in this process: every face speaks to it, and no face to the store. Only `server/app.py` uses the store
-itself, before the first request comes and after the last was answered.
+"""The broker in this process: every face speaks to it, and no face to the store. Only `server/committer.py` uses the
+store itself, before the first request comes and after the last was answered.
 
 It is a door to three rooms: group commit (`commit.py`), long polls (`polls.py`) and what is done unasked
 (`chores.py`). They are put together here. The contract of its verbs is in `protocol.py`.

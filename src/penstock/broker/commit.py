@@ -68,6 +68,8 @@ class Commit:
     def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
         wait_until = self._loop.time() + wait_ms / 1000 if wait_ms else 0.0
         operation = Claim(queue, limit, hold_ms, wait_until)
+        if wait_ms:
+            operation.on_cancel = operation.stop_waiting
         self.submit(operation)
         return operation
 

@@ -118,6 +118,11 @@ class Claim(Operation):
         self.has_waited = False
         self.lookers = 0
 
+    def stop_waiting(self) -> bool:
+        """Its caller has gone before it was known whether it has to wait: it takes what is there, or nothing."""
+        self.wait_until = 0.0
+        return False
+
     def is_patient(self) -> bool:
         """A claim that waits for a message can wait for the store as well."""
         return self.has_waited and self.wait_until > 0.0

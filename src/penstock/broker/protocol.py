@@ -2,7 +2,8 @@
 
 Every verb answers with a `Pending`: it is resolved after the unit of durability that served it has ended well, so a
 result means that everything is on stable media; or it is rejected with an error of `penstock.errors`, and then nothing
-of the request has happened. Long work is done in steps, with others in between: what earlier steps did stays done.
+of the request has happened. StoreUnavailable alone leaves that open: the answer may have been lost. Long work is done
+in steps, with others in between: what earlier steps did stays done.
 
 Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. Verbs of
 queues and messages are the broker's own; other nouns (`moves`, `shipments`, `ledger`, `exports`, `keys`) are

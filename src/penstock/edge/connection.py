@@ -227,9 +227,9 @@ class Connection:
             # Answers already written are still flushed by the transport.
             self._flush()
             return False
-        pending, self._pending = self._pending, None
+        pending = self._pending
         if pending is not None and pending.cancel():
-            self._current = None
+            self._pending = self._current = None
             self._flush()
             return False
         # TLS cannot be half closed; there the answer is lost with the connection.
@@ -257,7 +257,7 @@ class Connection:
         self._parser = _SPENT_PARSER
         self._feed = self._write = _discard
         if pending is not None:
-            pending.cancel()
+            pending.abandon()
 
     def pause_writing(self) -> None:
         self._held |= _CHOKED

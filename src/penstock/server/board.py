@@ -61,12 +61,12 @@ class Board:
         return self._processes.index(process) * len(_NAMES)
 
     def reports(self) -> list[ProcessReport]:
-        """Of the processes that there are."""
+        """Of the processes that there are or were; one that is being replaced has no `pid`."""
         found = []
         for number, process in enumerate(self._processes):
             first = number * len(_NAMES)
             told = dict(zip(_NAMES, self.numbers[first : first + len(_NAMES)], strict=True))
-            if told["pid"]:
+            if told["pid"] or told["cpu_ms"]:
                 found.append(
                     ProcessReport(
                         name=process,

@@ -32,7 +32,7 @@ class Announcements:
         self._last += 1
         self._open[self._last] = _Announcement(by, number, others)
         for process in others:
-            process.end.say(KeysChanged(self._last))
+            process.say(KeysChanged(self._last))
         self._tell_if_read(self._last)
 
     def note_read(self, number: int, process: Process) -> None:
@@ -49,6 +49,11 @@ class Announcements:
     def due(self) -> float:
         return min((one.until for one in self._open.values()), default=float("inf"))
 
+    def put_off(self) -> None:
+        """No one can read them now, as there is no committer."""
+        for announcement in self._open.values():
+            announcement.until = time.monotonic() + _READ_S
+
     def take_late(self, now: float) -> set[Process]:
         """Those that have not read in time; each is named once."""
         late: set[Process] = set()
@@ -62,4 +67,4 @@ class Announcements:
         announcement = self._open[number]
         if not announcement.unread:
             del self._open[number]
-            announcement.by.end.say(KeysKnown(announcement.number))
+            announcement.by.say(KeysKnown(announcement.number))

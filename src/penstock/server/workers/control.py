@@ -22,7 +22,10 @@ _MOST_DESCRIPTORS = 16
 
 
 class NewBridge(Struct, tag="new_bridge", frozen=True):
-    """Its end of a new bridge comes with it: an edge gets one to the committer, the committer one to each edge."""
+    """Its end of a new bridge comes with it: an edge gets one to the committer, the committer one to each edge. The
+    bridges of an edge are numbered."""
+
+    number: int
 
 
 class Stop(Struct, tag="stop", frozen=True):
@@ -69,8 +72,10 @@ class CannotBegin(Struct, tag="cannot_begin", frozen=True):
 
 
 class BridgeLost(Struct, tag="bridge_lost", frozen=True):
-    """From an edge: its bridge has ended. Either the committer has died, or something came over it that could not be
-    understood; then it needs another."""
+    """From an edge: the bridge with this number has ended. Either the committer has died, or something came over it
+    that could not be understood, or it did not arrive; then it needs another."""
+
+    number: int
 
 
 class KeysAnnounced(Struct, tag="keys_announced", frozen=True):
@@ -121,10 +126,16 @@ class SupervisorEnd:
         line.setblocking(False)
         self._words = _Words()
 
-    def say(self, word: ToProcess, descriptors: tuple[int, ...] = ()) -> None:
-        """Not heard by a process that has gone, or that has not listened for very long: it will be missed."""
-        with suppress(OSError):
+    def say(self, word: ToProcess, descriptors: tuple[int, ...] = ()) -> bool:
+        """False where the process has not listened for so long that there is no room for another word. One that has
+        gone need not hear it."""
+        try:
             socket.send_fds(self.socket, [_encode(word) + b"\n"], descriptors)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
 
     def hear(self) -> list[ToSupervisor] | None:
         """What was said; None where the process has gone."""
@@ -171,8 +182,10 @@ class ProcessEnd:
 
         loop.add_reader(self._socket, hear)
 
-    def bridge(self) -> socket.socket:
-        """The end of a bridge that came with a word."""
+    def bridge(self) -> socket.socket | None:
+        """The end of a bridge that came with a word; None where this process may not open another file."""
+        if not self._words.descriptors:
+            return None
         end = socket.socket(fileno=self._words.descriptors.pop(0))
         end.setblocking(False)
         return end

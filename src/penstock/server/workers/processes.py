@@ -75,19 +75,21 @@ async def run_edge(
 ) -> None:
     loop = asyncio.get_running_loop()
     meter = Meter(place, loop)
-    broker = RemoteBroker()
+    broker = RemoteBroker(config.store_timeout_s)
     broker.keys = AnnouncedKeys(broker.keys, line)
     bridged = asyncio.Event()
 
-    def lost(bridge: EdgeEnd) -> None:
+    def lost(number: int, bridge: EdgeEnd) -> None:
         broker.forget(bridge)
-        line.say(BridgeLost())
+        line.say(BridgeLost(number))
 
-    async def cross(end: socket.socket) -> None:
-        bridge = EdgeEnd(loop, lost)
+    async def cross(number: int, end: socket.socket) -> None:
+        bridge = EdgeEnd(loop, partial(lost, number))
         await loop.create_unix_connection(lambda: bridge, sock=end)  # type: ignore[type-var]
         if bridge.is_open:  # else the committer has died meanwhile, and there will be another
-            broker.bridge = bridge
+            former, broker.bridge = broker.bridge, bridge
+            if former is not None:
+                former.close()
             bridged.set()
 
     orders = _Orders(config, line, loop, cross)
@@ -195,7 +197,9 @@ class _Desks:
     def _hear(self, word: ToProcess) -> None:
         match word:
             case NewBridge():
-                self._tasks.begin(self._cross(self._line.bridge()))
+                end = self._line.bridge()
+                if end is not None:
+                    self._tasks.begin(self._cross(end))
             case Stop():
                 self._committer.stop()
             case Finish(grace_s):
@@ -221,7 +225,7 @@ class _Orders:
         config: Config,
         line: ProcessEnd,
         loop: asyncio.AbstractEventLoop,
-        cross: Callable[[socket.socket], Coroutine[Any, Any, None]] | None = None,
+        cross: Callable[[int, socket.socket], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._line = line
         self._loop = loop
@@ -232,7 +236,7 @@ class _Orders:
         self._unread: list[int] = []
         self._stopped = asyncio.Event()
         self.config = config
-        self.grace_s = config.stop_grace_s
+        self.grace_s = 0.0
         line.listen(loop, self._hear, partial(self._stop, 0.0))
 
     async def before_stop(self, awaited: Coroutine[Any, Any, Any]) -> bool:
@@ -257,8 +261,12 @@ class _Orders:
 
     def _hear(self, word: ToProcess) -> None:
         match word:
-            case NewBridge() if self._cross is not None:
-                self._tasks.begin(self._cross(self._line.bridge()))
+            case NewBridge(number) if self._cross is not None:
+                end = self._line.bridge()
+                if end is None:
+                    self._line.say(BridgeLost(number))
+                else:
+                    self._tasks.begin(self._cross(number, end))
             case Stop(grace_s):
                 self._stop(grace_s)
             case KeysChanged(number):
@@ -281,7 +289,6 @@ class _Orders:
     def _reload(self, config: Config) -> None:
         self.config = fit_open_files(config)
         _set_log(config)
-        self.grace_s = config.stop_grace_s
         if self._front is not None:
             try:
                 self._front.reload(self.config)

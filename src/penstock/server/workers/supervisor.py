@@ -1,6 +1,6 @@
 """A server of several processes, as the one that starts, watches and ends the others sees it.
 
-It does no work itself, and so has nothing that could fail. It binds the sockets before there is any other process, and
+It does no work itself, and so has little that could fail. It binds the sockets before there is any other process, and
 keeps them: connections that come while an edge is replaced wait for the new one. Edges and the committer are
 introduced to each other here, by a socket pair for each edge: a bridge. When the committer has died, its successor gets
 a new bridge to every edge.
@@ -39,7 +39,6 @@ from penstock.server.workers.control import (
     Finish,
     KeysAnnounced,
     KeysRead,
-    NewBridge,
     ProcessEnd,
     Ready,
     Reload,
@@ -48,7 +47,7 @@ from penstock.server.workers.control import (
     ToSupervisor,
 )
 from penstock.server.workers.listening import bind
-from penstock.server.workers.process import COMMITTER, EDGE, Process, name_of
+from penstock.server.workers.process import COMMITTER, EDGE, Process, how_it_ended, introduce, name_of, take_name
 from penstock.server.workers.processes import run_committer, run_edge, run_whole
 from penstock.stores.kinds import find_kind
 
@@ -56,6 +55,9 @@ log = logging.getLogger(__name__)
 
 # A process that was at work is replaced at once, and one that could not begin, after a pause, which grows.
 _PAUSE_S = 0.5
+# One that has died soon after is given a moment, and so is a bridge that has ended: they might do so over and over.
+_SOON_S = 0.5
+_BREATH_S = 0.1
 # Beginnings in vain, one after the other and without a reason, after which the server gives up. A store that cannot be
 # reached is a reason: it is waited for, as a server of one process does.
 _MOST_FAILURES = 5
@@ -74,6 +76,8 @@ class Supervisor:
         kind = find_kind(config.store)
         # Whether edges write to the store themselves.
         self._are_whole = kind is not None and kind.has_server
+        if kind is not None and not kind.is_shared:
+            raise InvalidSetting(f"workers is {config.workers}, but {config.store} lives in one process alone")
         # A process that begins has it from here, whatever has become of its files.
         self._ssl = tls_context(config)
         self._sockets = bind(config)
@@ -99,16 +103,16 @@ class Supervisor:
         # What was made so far is the same in all processes, and stays so.
         gc.collect()
         gc.freeze()
-        if self._are_whole:
-            self._start_edge(0)  # the others follow it: one alone makes the tables of a new store
-        else:
-            self._start_committer()
+        # Where edges are whole, the others follow the first: one alone makes the tables of a new store.
+        self._do_later(0.0, (lambda: self._start_edge(0)) if self._are_whole else self._start_committer)
         try:
             while self._processes or self._later:
                 self._turn()
         finally:
             for process in self._processes:
                 process.kill()
+            for process in self._processes:
+                os.waitpid(process.pid, 0)
 
     # Its loop
 
@@ -133,15 +137,39 @@ class Supervisor:
         due = [action for at, action in self._later if at <= now]
         self._later = [one for one in self._later if one[0] > now]
         for action in due:
-            action()
+            self._try(action)
+        if not self._are_whole and self._committer() is None:
+            self._announcements.put_off()
         for process in self._announcements.take_late(now):
             log.error("%s does not answer: it is replaced", process)
             process.kill()
         if now >= self._kill_at:
-            for process in self._processes:
-                log.warning("%s has not ended in time", process)
-                process.kill()
-            self._kill_at = float("inf")
+            self._kill_late(now)
+
+    def _try(self, action: Callable[[], None]) -> None:
+        """What may fail for want of memory or files is tried again: that is when processes are killed."""
+        try:
+            action()
+        except OSError as error:
+            if not self._serves:
+                raise StoreUnavailable(f"a process cannot be started: {error}") from error
+            self._failures += 1
+            log.error("a process or a bridge cannot be made, and is tried again: %s", error)
+            self._do_later(self._pause_s(), action)
+
+    def _do_later(self, seconds: float, action: Callable[[], None]) -> None:
+        self._later.append((time.monotonic() + seconds, action))
+
+    def _pause_s(self) -> float:
+        return _PAUSE_S * min(self._failures, _MOST_FAILURES)
+
+    def _kill_late(self, now: float) -> None:
+        """Edges first: then the committer can still end in order."""
+        late = self._edges() or self._processes
+        for process in late:
+            log.warning("%s has not ended in time", process)
+            process.kill()
+        self._kill_at = now + _END_S if late is not self._processes else float("inf")
 
     def _obey(self, signals: bytes) -> None:
         for number in signals:
@@ -163,22 +191,30 @@ class Supervisor:
         match word:
             case Ready(facts, has_pages):
                 process.is_ready = True
+                process.ready_at = time.monotonic()
                 self._has_pages |= has_pages
                 self._failures = 0
                 if facts is not None:
-                    self._facts = facts
+                    self._take_facts(facts)
                     self._committer_is_ready(process)
                 elif self._are_whole:
                     self._start_missing_edges()
                 self._say_if_all_serve()
             case CannotBegin(why):
                 process.failed = error_of(why)
-            case BridgeLost():
-                self._build_bridge(process)
+            case BridgeLost(number) if number == process.bridge:
+                self._do_later(_BREATH_S, lambda: self._build_bridge(process))
             case KeysAnnounced(number):
                 self._announcements.announce(process, number, [one for one in self._edges() if one is not process])
             case KeysRead(number):
                 self._announcements.note_read(number, process)
+
+    def _take_facts(self, facts: StoreFacts) -> None:
+        if self._facts is not None and (self._facts.url, self._facts.secret) != (facts.url, facts.secret):
+            log.warning("the store is another one: the edges are replaced")
+            for edge in self._edges():
+                edge.kill()
+        self._facts = facts
 
     # Beginnings
 
@@ -200,11 +236,9 @@ class Supervisor:
 
     def _build_bridge(self, edge: Process) -> None:
         """Not while there is no committer: the next one gets bridges to all edges."""
-        if self._stops:
-            return
-        for process in self._processes:
-            if process.role == COMMITTER and process.is_ready:
-                introduce(edge, process)
+        committer = self._committer()
+        if committer is not None and committer.is_ready and edge in self._processes and not self._stops:
+            introduce(edge, committer)
 
     def _start_missing_edges(self) -> None:
         """At the beginning: later, each is replaced when it ends."""
@@ -213,6 +247,9 @@ class Supervisor:
             for number in range(self._config.workers):
                 if number not in there:
                     self._start_edge(number)
+
+    def _committer(self) -> Process | None:
+        return next((process for process in self._processes if process.role == COMMITTER), None)
 
     def _edges(self) -> list[Process]:
         return [process for process in self._processes if process.role == EDGE]
@@ -231,10 +268,18 @@ class Supervisor:
 
     def _fork(self, role: str, number: int, main: _Main) -> Process:
         ours, theirs = socket.socketpair()
-        pid = os.fork()
-        if pid == 0:
-            self._become(role, number, main, ours, theirs)
-        theirs.close()
+        # Until the new process has let go of what wakes this one, a signal to it would seem to be for us.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become(role, number, main, ours, theirs)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            theirs.close()
         process = Process(role, number, pid, SupervisorEnd(ours))
         self._processes.append(process)
         self._selector.register(process.end.socket, selectors.EVENT_READ, process)
@@ -249,8 +294,9 @@ class Supervisor:
             # Ctrl-C reaches all of them, and so does what systemd sends: it is the supervisor's to heed.
             for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(ignored, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             self._let_go(ours, self._sockets[number] if role == EDGE else [])
-            name(f"penstock-{role}")
+            take_name(f"penstock-{role}")
             uvloop.run(main(ProcessEnd(theirs)))
             code = 0
         except Exception:
@@ -288,15 +334,17 @@ class Supervisor:
         failed = process.failed
         if not process.is_ready:
             self._failures += 1
-        if failed is not None and not (self._serves and isinstance(failed, TryAgain)):
+        # An edge that waits for the committer, or a store that can be waited for, once it was there.
+        may_try_again = self._serves or (process.role == EDGE and not self._are_whole)
+        if failed is not None and not (may_try_again and isinstance(failed, TryAgain)):
             raise failed
         if not process.is_ready and failed is None and (self._failures >= _MOST_FAILURES or not self._serves):
             raise StoreUnavailable(f"{process} could not begin: it {how_it_ended(status)}")
         log.warning("%s has ended, and is replaced: %s", process, failed or f"it {how_it_ended(status)}")
         number = process.number
         begin = self._start_committer if process.role == COMMITTER else lambda: self._start_edge(number)
-        pause_s = 0.0 if process.is_ready else _PAUSE_S * min(self._failures, _MOST_FAILURES)
-        self._later.append((time.monotonic() + pause_s, begin))
+        has_lived = time.monotonic() - process.ready_at > _SOON_S
+        self._do_later(0.0 if has_lived else _BREATH_S if process.is_ready else self._pause_s(), begin)
 
     def _hear_last(self, process: Process) -> None:
         with suppress(OSError):
@@ -313,7 +361,7 @@ class Supervisor:
         grace_s = self._config.stop_grace_s
         self._kill_at = time.monotonic() + grace_s + _END_S
         for process in self._processes:
-            process.end.say(Stop(grace_s))
+            process.say(Stop(grace_s))
         # Then those who come are refused as soon as the edges have closed theirs.
         for one in chain.from_iterable(self._sockets):
             one.close()
@@ -327,9 +375,9 @@ class Supervisor:
             log.info("stopped")
         elif not self._finishes:
             self._finishes = True
-            left_s = max(0.0, self._kill_at - _END_S - time.monotonic())
+            left_s = min(self._config.stop_grace_s, max(0.0, self._kill_at - _END_S - time.monotonic()))
             for process in self._processes:
-                process.end.say(Finish(left_s))
+                process.say(Finish(left_s))
 
     # Settings
 
@@ -344,24 +392,4 @@ class Supervisor:
         self._config = config
         say_reloaded(config, unheeded)
         for process in self._processes:
-            process.end.say(Reload(asdict(self._config)))
-
-
-def introduce(edge: Process, committer: Process) -> None:
-    one, other = socket.socketpair()
-    edge.end.say(NewBridge(), (one.fileno(),))
-    committer.end.say(NewBridge(), (other.fileno(),))
-    one.close()
-    other.close()
-
-
-def how_it_ended(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return f"was ended by signal {os.WTERMSIG(status)}"
-    return f"has ended with code {os.WEXITSTATUS(status)}"
-
-
-def name(text: str) -> None:
-    """As `top` and `ps -e` show the process. A courtesy that only Linux offers."""
-    with suppress(OSError), open("/proc/self/comm", "w") as file:
-        file.write(text)
+            process.say(Reload(asdict(self._config)))
