@@ -270,6 +270,34 @@ def test_a_committer_that_dies_at_its_start_ends_the_server(tmp_path: Path) -> N
     assert "committer could not begin: it was ended by signal 9" in server.log.read_text()
 
 
+# The server, but the third bridge cannot be made the first time.
+_FEW_FILES = """
+import sys
+from penstock.cli import main
+from penstock.server.workers import supervisor
+made, introduce = [], supervisor.introduce
+def try_to_introduce(*ends):
+    made.append(ends)
+    if len(made) == 3:
+        raise OSError(24, "Too many open files")
+    introduce(*ends)
+supervisor.introduce = try_to_introduce
+main(sys.argv[4:])
+"""
+
+
+def test_an_edge_whose_bridge_cannot_be_made_yet_gets_it_later_and_is_not_started_twice(start: Start) -> None:
+    server = start(prefix=[sys.executable, "-c", _FEW_FILES])
+    [edge, other] = server.edges()
+    os.kill(edge, signal.SIGKILL)
+    wait_until(lambda: "cannot be made, and is tried again: [Errno 24]" in server.log.read_text(), 60)
+    wait_until(server.is_green, 60)
+    [kept, new] = server.edges()
+    assert kept == other
+    assert new not in (edge, other)
+    assert server.terminate() == 0
+
+
 def test_a_store_that_cannot_be_used_any_more_ends_the_server_with_the_reason(start: Start, tmp_path: Path) -> None:
     server = start()
     processes = server.processes()

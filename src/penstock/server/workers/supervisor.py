@@ -8,7 +8,6 @@ a new bridge to every edge.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import selectors
@@ -100,9 +99,6 @@ class Supervisor:
     def run(self) -> None:
         """Until a signal says stop. Raises PenstockError where the server cannot begin, or cannot go on."""
         self._heed_signals()
-        # What was made so far is the same in all processes, and stays so.
-        gc.collect()
-        gc.freeze()
         # Where edges are whole, the others follow the first: one alone makes the tables of a new store.
         self._do_later(0.0, (lambda: self._start_edge(0)) if self._are_whole else self._start_committer)
         try:
@@ -196,7 +192,7 @@ class Supervisor:
                 self._failures = 0
                 if facts is not None:
                     self._take_facts(facts)
-                    self._committer_is_ready(process)
+                    self._committer_is_ready()
                 elif self._are_whole:
                     self._start_missing_edges()
                 self._say_if_all_serve()
@@ -236,9 +232,13 @@ class Supervisor:
 
     def _build_bridge(self, edge: Process) -> None:
         """Not while there is no committer: the next one gets bridges to all edges."""
-        committer = self._committer()
-        if committer is not None and committer.is_ready and edge in self._processes and not self._stops:
-            introduce(edge, committer)
+
+        def build() -> None:
+            committer = self._committer()
+            if committer is not None and committer.is_ready and edge in self._processes and not self._stops:
+                introduce(edge, committer)
+
+        self._try(build)
 
     def _start_missing_edges(self) -> None:
         """At the beginning: later, each is replaced when it ends."""
@@ -254,9 +254,9 @@ class Supervisor:
     def _edges(self) -> list[Process]:
         return [process for process in self._processes if process.role == EDGE]
 
-    def _committer_is_ready(self, committer: Process) -> None:
+    def _committer_is_ready(self) -> None:
         for edge in self._edges():
-            introduce(edge, committer)
+            self._build_bridge(edge)
         self._start_missing_edges()
 
     def _say_if_all_serve(self) -> None:
