@@ -122,6 +122,13 @@ class Pending(Generic[T]):
         self.cancel()
 
 
+def rejected(error: Exception) -> Pending[Any]:
+    """One that was refused before any work began."""
+    pending: Pending[Any] = Pending()
+    pending.reject(error)
+    return pending
+
+
 def gather(pendings: Sequence[Pending[T]]) -> Pending[list[T]]:
     """All results in their order, once the last is there; the first error instead, if there is any."""
     gathered: Pending[list[T]] = Pending()

@@ -20,7 +20,7 @@ from penstock.bridge.frames import BrokenBridge, FrameReader, FrameWriter
 from penstock.bridge.verbs import VERBS
 from penstock.errors import StoreUnavailable
 from penstock.model import Draft, Message, Receipt, Sent, Settings
-from penstock.pending import Pending
+from penstock.pending import Pending, rejected
 
 log = logging.getLogger(__name__)
 
@@ -250,9 +250,7 @@ class EdgeEnd:
 
 
 def _refused() -> Pending[Any]:
-    pending: Pending[Any] = Pending()
-    pending.reject(StoreUnavailable("the process that writes to the store is far behind"))
-    return pending
+    return rejected(StoreUnavailable("the process that writes to the store is far behind"))
 
 
 def gone() -> StoreUnavailable:

@@ -41,7 +41,7 @@ from penstock.model import (
     Shipment,
     ShipmentRef,
 )
-from penstock.pending import Pending
+from penstock.pending import Pending, rejected
 
 
 class RemoteBroker:
@@ -63,24 +63,24 @@ class RemoteBroker:
             self.bridge = None
 
     def call(self, verb: str, *arguments: Any) -> Pending[Any]:
-        return _rejected() if self.bridge is None else self.bridge.call(verb, arguments)
+        return rejected(gone()) if self.bridge is None else self.bridge.call(verb, arguments)
 
     def check(self) -> Pending[None]:
-        return _rejected() if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
+        return rejected(gone()) if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
 
     # Messages
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
-        return _rejected() if self.bridge is None else self.bridge.send(queue, drafts, create_as)
+        return rejected(gone()) if self.bridge is None else self.bridge.send(queue, drafts, create_as)
 
     def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
         return self.call("send_once", queue, drafts, key, digest)
 
     def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
-        return _rejected() if self.bridge is None else self.bridge.claim(queue, limit, hold_ms, wait_ms)
+        return rejected(gone()) if self.bridge is None else self.bridge.claim(queue, limit, hold_ms, wait_ms)
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
-        return _rejected() if self.bridge is None else self.bridge.ack(receipts)
+        return rejected(gone()) if self.bridge is None else self.bridge.ack(receipts)
 
     def ack_permitted(self, receipts: Sequence[Receipt], rules: Sequence[str]) -> Pending[list[bool]]:
         return self.call("ack_permitted", receipts, rules)
@@ -131,12 +131,6 @@ class RemoteBroker:
 
     def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
         return self.call("count_queues", offset, limit)
-
-
-def _rejected() -> Pending[Any]:
-    pending: Pending[Any] = Pending()
-    pending.reject(gone())
-    return pending
 
 
 class RemoteMoves:

@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from typing import TypeAlias
 
 from msgspec import Struct, json
@@ -154,8 +155,8 @@ class ProcessEnd:
         self._socket = line
         line.setblocking(False)
         self._words = _Words()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._announced: dict[int, Pending[None]] = {}
+        self._numbers = count(1)
 
     def say(self, word: ToSupervisor) -> None:
         with suppress(OSError):
@@ -192,9 +193,7 @@ class ProcessEnd:
 
     def announce_keys(self) -> Pending[None]:
         """Resolved when all other processes know the keys as they are now."""
-        number = len(self._announced) + 1
-        while number in self._announced:
-            number += 1
+        number = next(self._numbers)
         pending = self._announced[number] = Pending()
         self.say(KeysAnnounced(number))
         return pending
