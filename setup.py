@@ -55,6 +55,7 @@ STORE = (
     "stores/sql/claim",
     "stores/sql/consumers",
     "stores/sql/counts",
+    "stores/sql/hints",
     "stores/sql/lines",
     "stores/sql/messages",
     "stores/sql/moves",
