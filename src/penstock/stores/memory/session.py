@@ -124,7 +124,7 @@ class Session:
         return None
 
     def carry_over(self, row: MessageRow, there: Queue, outcome: Outcome, now: int, as_new: bool = False) -> None:
-        """A message leaves its queue for another, where it has never been received. The caller mends the lines, once all
+        """A message leaves its queue for another, where it has never been received. The caller mends lines, once all
         that go together have gone."""
         tables = self.tables
         key = row.dedup_key
