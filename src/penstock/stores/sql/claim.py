@@ -221,6 +221,16 @@ class Claims:
                 return
             seqs = session.lines.following(queue, group, seq_in(rows[-1]), taking.step(), now)
             rows = self._following(queue, seqs, taking.room, terms)
+            if len(rows) > taking.wanted():
+                rows = self._enough(queue, rows, taking.wanted(), now, terms)
+
+    def _enough(self, queue: Queue, rows: list[Row], wanted: int, now: int, terms: Terms) -> list[Row]:
+        """As far as so many of them can be handed out."""
+        for place, row in enumerate(rows):
+            wanted -= self._verdict(queue, row, now, terms) is Verdict.DELIVER
+            if not wanted:
+                return rows[: place + 1]
+        return rows
 
     def _following(self, queue: Queue, seqs: list[int], room: int, terms: Terms) -> list[Row]:
         lines = self._session.lines

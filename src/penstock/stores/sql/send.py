@@ -17,7 +17,7 @@ from penstock.ids import body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Groups, Numbered, Queue, Reservation, Sent, SentOnce
 from penstock.stores.sql.engine import ARRIVING, Row
 from penstock.stores.sql.lines import group_bytes, has_lines
-from penstock.stores.sql.session import Session, attributes_text
+from penstock.stores.sql.session import Session, attributes_text, seq_in
 from penstock.stores.sql.twins import Twins
 
 
@@ -100,13 +100,16 @@ class Sends:
         if not stores_plainly(found):
             return self._send_with_a_look(found, drafts, repeat(None, len(drafts)), now)
         seqs = session.engine.next_seqs(len(drafts))
-        self._store(found, arriving(found, seqs, repeat(now, len(seqs)), drafts, now))
+        self._store(found, arriving(found, seqs, repeat(now, len(seqs)), drafts, now), now)
         return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
 
-    def _store(self, queue: Queue, rows: Sequence[Row]) -> None:
+    def _store(self, queue: Queue, rows: Sequence[Row], now: int) -> None:
         """Rows of `ARRIVING`, none of which is a twin."""
         session = self._session
-        session.engine.insert_messages(self._in_line(queue, rows) if has_lines(queue) else rows)
+        if has_lines(queue):
+            self._store_in_line(queue, rows, now)
+        else:
+            session.engine.insert_messages(rows)
         session.arrived(queue.number, len(rows))
         session.sent_to.add(queue.name)
 
@@ -128,25 +131,34 @@ class Sends:
             return self._send_unless_seen(queue, drafts, numbers, now)
         numbered = [number or (self._next_seq(), now) for number in numbers]
         seqs, instants = [seq for seq, _ in numbered], [sent_at for _, sent_at in numbered]
-        self._store(queue, arriving(queue, seqs, instants, drafts, now))
+        self._store(queue, arriving(queue, seqs, instants, drafts, now), now)
         return [Sent(make_id(session.origin, sent_at, seq), True) for seq, sent_at in numbered]
 
     def _next_seq(self) -> int:
         return self._session.engine.next_seqs(1)[0]
 
-    def _in_line(self, queue: Queue, rows: Sequence[Row]) -> list[Row]:
-        """Of each group, the first message keeps its `ready_at` if none is before it, and the others stand behind."""
+    def _store_in_line(self, queue: Queue, rows: Sequence[Row], now: int) -> None:
+        """Of each group, the first message keeps its `ready_at` if none is there, and the others stand behind. One
+        whose number was given out before may come before those that are there."""
+        session = self._session
         groups = {row[_GROUP] for row in rows if row[_GROUP] is not None}
-        present = set(self._session.lines.firsts(queue, sorted(groups)))
+        firsts = session.lines.firsts(queue, sorted(groups))
+        overtaken: dict[bytes, int] = {}
         placed: list[Row] = []
-        for row in rows:
+        begun = set(firsts)
+        for row in sorted(rows, key=seq_in):
             group = row[_GROUP]
-            if group in present:
+            if group in begun:
                 row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
+                if group in firsts and seq_in(row) < seq_in(firsts[group]):
+                    overtaken[group] = seq_in(firsts[group])
             elif group is not None:
-                present.add(group)
+                begun.add(group)
             placed.append(row)
-        return placed
+        session.engine.insert_messages(placed)
+        if overtaken:
+            session.lines.return_behind(sorted(overtaken.values()))
+            session.lift(queue, sorted(overtaken), now)
 
     def _send_unless_twin(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> Sent:
         """The queue is locked."""
@@ -155,7 +167,7 @@ class Sends:
         if twin is not None:
             return Sent(twin, False)
         seq, sent_at = number or (self._next_seq(), now)
-        self._store(queue, arriving(queue, (seq,), (sent_at,), (draft,), now))
+        self._store(queue, arriving(queue, (seq,), (sent_at,), (draft,), now), now)
         return Sent(make_id(self._session.origin, sent_at, seq), True)
 
     # Within a window
@@ -174,7 +186,7 @@ class Sends:
             sent.append(Sent(make_id(origin, sent_at, seq), is_new))
         if new:
             seqs, instants = [seq for (seq, _), _ in new], [sent_at for (_, sent_at), _ in new]
-            self._store(queue, arriving(queue, seqs, instants, [draft for _, draft in new], now))
+            self._store(queue, arriving(queue, seqs, instants, [draft for _, draft in new], now), now)
         return sent
 
     def _first_seen(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> tuple[Number, bool]:
@@ -198,15 +210,15 @@ class Sends:
             # Another server has just been faster.
 
     def forget_seen(self, queue: Queue, through: int) -> None:
-        """Of messages up to this one, which may well be gone."""
-        if queue.settings.dedup is Dedup.WINDOW:
-            self._session.engine.run(self._sql.forget_seen, (through, queue.number, through))
+        """Of messages up to this one, which may well be gone. The queue may ask again later, where it does not now."""
+        self._session.engine.run(self._sql.forget_seen, (through, queue.number, through))
 
     # Once per idempotency key
 
     def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
         session = self._session
         found = session.queue(queue)
+        policy.refuse_own_delay(found.settings, drafts)
         place = found.number, key.encode()
         # First the key, so that another server that has the same one waits here before it stores anything.
         while not session.engine.add(self._sql.remember, (*place, digest, len(drafts), len(drafts), now)):
@@ -264,7 +276,7 @@ class Sends:
             return
         seqs = [message.seq for message in messages]
         instants = [message.sent_at for message in messages]
-        self._store(found, arriving(found, seqs, instants, drafts, now))
+        self._store(found, arriving(found, seqs, instants, drafts, now), now)
 
     def _known(self, seqs: Sequence[int]) -> set[int]:
         engine = self._session.engine
