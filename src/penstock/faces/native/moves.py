@@ -135,9 +135,7 @@ _EXAMPLE = {
 }
 _MOVE = Param("move", text(minLength=1), "The id of the move.", where="path", example=_ID)
 _LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "At most this many.", default=100)
-_SOURCE = Param(
-    "source", text(minLength=1), f"Only moves from this queue, of the latest {limits.LIST_LIMIT:,}.", example="orders"
-)
+_SOURCE = Param("source", text(), f"Only moves from this queue, of the latest {limits.LIST_LIMIT:,}.", example="orders")
 _NO_MOVE = answer("There is no such move.", Error, {"error": f"there is no move '{_ID}'"})
 
 _START = Op(
