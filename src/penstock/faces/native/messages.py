@@ -335,11 +335,12 @@ def messages_in_arrow(messages: Sequence[Message], claimed: bool = False, *heade
         "receives": integers([message.receives for message in messages], 32),
         "queue": texts([message.queue for message in messages]),
         "ready_at": instants([_ready_at(message) for message in messages]),
-        "group": texts([message.group for message in messages]),
-        "first_claimed_at": instants([message.first_claimed_at for message in messages]),
     }
     if claimed:
         columns["receipt"] = texts([_receipt(message) for message in messages])
+    # At the end, as all columns that were not there from the beginning.
+    columns["group"] = texts([message.group for message in messages])
+    columns["first_claimed_at"] = instants([message.first_claimed_at for message in messages])
     return stream_response(columns, *headers)
 
 
