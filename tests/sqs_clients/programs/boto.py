@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 clients = []
 writing = threading.Lock()
-# An answer that a test expects must not hide behind an attempt that nobody sees.
+# An answer that a test expects must not hide behind a second attempt.
 ONCE = {"total_max_attempts": 1}
 
 
