@@ -110,13 +110,14 @@ build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .ve
 # of theirs may reach the server or its tools, whose versions they would decide.
 .venv-clients/.ready .venv-clients-query/.ready: .venv-%/.ready: requirements/%.txt
 	$(call make_environment,.venv-$*)
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	touch $@
 
-# What the benchmarks compare with, and nothing of ours.
+# What the benchmarks compare with, and nothing of ours. `--no-deps`: the file names everything, and pip would otherwise
+# take the newest of what one of them asks for with an extra, and then miss its hash.
 .venv-peers/.ready: requirements/peers.txt
 	$(call make_environment,.venv-peers)
-	.venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	touch $@
 
 # Needs `uv`; only to change a dependency.
