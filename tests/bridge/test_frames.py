@@ -14,7 +14,7 @@ from penstock.bridge.frames import HEADER_BYTES, BrokenBridge, FrameReader, Fram
 
 
 def calls(number: int, name: str = "q") -> Calls:
-    return Calls([], [ClaimCall(number, name, 1, None, 0)], [], [], [])
+    return Calls([], [ClaimCall(number, name, 1, None, 0, None)], [], [], [])
 
 
 def read_numbers(reader: FrameReader, data: bytes) -> list[int]:

@@ -39,9 +39,8 @@ from penstock.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.ids import HASH_BYTES
+from penstock.ids import HASH_BYTES, KEY_BYTES
 from penstock.limits import Limits
-from penstock.policy import KEY_BYTES
 from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Executed, Later, RawSql, Row
