@@ -16,7 +16,7 @@ from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
-from penstock.faces.sqs import Place, root_of, sqs_routes
+from penstock.faces.sqs import AwsPlace, root_of, sqs_routes
 from penstock.faces.sqs import explaining as explaining_sqs
 from penstock.keys import Keyring
 from penstock.server.config import Config
@@ -57,9 +57,9 @@ FACES: Mapping[str, Face] = {
 _NONE: frozenset[str] = frozenset()
 
 
-def _place(config: Config) -> Place:
+def _place(config: Config) -> AwsPlace:
     base_url = config.sqs_base_url.rstrip("/")
-    return Place(config.sqs_account, config.sqs_region, base_url, "https" if config.tls_cert else "http")
+    return AwsPlace(config.sqs_account, config.sqs_region, base_url, "https" if config.tls_cert else "http")
 
 
 def chosen_faces(asked: str, store_url: str, missing: Collection[Noun]) -> list[str]:

@@ -13,7 +13,7 @@ Queues and messages are those of every other API. The words of SQS stay in here.
 
 from __future__ import annotations
 
-from penstock.faces.sqs.addresses import Place
+from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.routes import explaining, root_of, sqs_routes
 
-__all__ = ["Place", "explaining", "root_of", "sqs_routes"]
+__all__ = ["AwsPlace", "explaining", "root_of", "sqs_routes"]

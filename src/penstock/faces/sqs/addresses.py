@@ -22,7 +22,7 @@ _PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AwsPlace:
     """What this server says of itself. Without a `base_url`, its address is the one that a client has used."""
 
     account: str = "000000000000"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -20,8 +20,8 @@ from penstock.faces.sqs.errors import (
     TOO_LARGE,
     TOO_SLOW,
     UNKNOWN_TOKEN,
-    Kind,
-    Refused,
+    Fault,
+    Rejection,
     told,
 )
 from penstock.faces.sqs.xml_text import NAMESPACE, answer_text, error_text
@@ -36,13 +36,16 @@ _EMPTY: Final = b"{}"
 # For a look at a queue's URL, as with a browser, that asks for nothing.
 _NOTHING_ASKED: Final = b"<UnknownOperationException/>"
 
-_OF_GUARD: Final[Mapping[Refusal, Kind]] = {
+_OF_GUARD: Final[Mapping[Refusal, Fault]] = {
     Refusal.NO_KEY: NO_TOKEN,
     Refusal.UNKNOWN_KEY: UNKNOWN_TOKEN,
     Refusal.NOT_PERMITTED: DENIED,
     Refusal.FOREIGN: DENIED,
 }
-_OF_EDGE: Final[Mapping[int, Kind]] = {kind.status: kind for kind in (TOO_SLOW, TOO_LARGE)}
+_OF_EDGE: Final[Mapping[int, Fault]] = {fault.status: fault for fault in (TOO_SLOW, TOO_LARGE)}
+
+# How a protocol answers an error.
+Failed: TypeAlias = Callable[[Exception], Response]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -56,12 +59,6 @@ class RequestIds:
 
     def next(self) -> bytes:
         return b"%b%012x" % (self._before, next(self._numbers))
-
-
-class Answers(Protocol):
-    """What the answers of both protocols have in common."""
-
-    def failed(self, error: Exception) -> Response: ...
 
 
 class _JsonError(Struct):
@@ -81,10 +78,10 @@ class JsonAnswers:
 
     def failed(self, error: Exception) -> Response:
         refused = told(error)
-        kind = refused.kind
-        body = _encode(_JsonError(kind.shape, refused.text))
-        code = (_QUERY_ERROR, f"{kind.code};{kind.fault}".encode())
-        return Response(kind.status, body, [_JSON, (_REQUEST_ID, self._ids.next()), code, *_later(refused)])
+        fault = refused.fault
+        body = _encode(_JsonError(fault.shape, refused.text))
+        code = (_QUERY_ERROR, f"{fault.code};{fault.whose}".encode())
+        return Response(fault.status, body, [_JSON, (_REQUEST_ID, self._ids.next()), code, *_later(refused)])
 
 
 class XmlAnswers:
@@ -98,32 +95,32 @@ class XmlAnswers:
 
     def failed(self, error: Exception) -> Response:
         refused = told(error)
-        kind, request_id = refused.kind, self._ids.next()
-        text = NO_QUEUE_TEXT_IN_XML if kind is NO_QUEUE else refused.text
-        body = error_text(kind.code, text, kind.fault, request_id.decode()).encode()
-        return Response(kind.status, body, [_XML, (_REQUEST_ID, request_id), *_later(refused)])
+        fault, request_id = refused.fault, self._ids.next()
+        text = NO_QUEUE_TEXT_IN_XML if fault is NO_QUEUE else refused.text
+        body = error_text(fault.code, text, fault.whose, request_id.decode()).encode()
+        return Response(fault.status, body, [_XML, (_REQUEST_ID, request_id), *_later(refused)])
 
     def nothing_asked(self) -> Response:
         return Response(404, _NOTHING_ASKED, [_XML, (_REQUEST_ID, self._ids.next())])
 
 
-def _later(refused: Refused) -> list[tuple[bytes, bytes]]:
+def _later(refused: Rejection) -> list[tuple[bytes, bytes]]:
     return [] if refused.retry_after_s is None else [(b"Retry-After", b"%d" % refused.retry_after_s)]
 
 
 # What is refused before an operation is reached.
 
 
-def by_guard(answers: Answers) -> RefusalAnswer:
-    return lambda refusal, why: answers.failed(Refused(_OF_GUARD[refusal], why))
+def by_guard(failed: Failed) -> RefusalAnswer:
+    return lambda refusal, why: failed(Rejection(_OF_GUARD[refusal], why))
 
 
-def by_edge(answers: Answers, status: int, reason: str) -> Response:
+def by_edge(failed: Failed, status: int, reason: str) -> Response:
     name = "ServiceUnavailable" if status >= 500 else "InvalidRequest"
-    kind = _OF_EDGE.get(status) or Kind(name, f"{name}Exception", status, is_ours=status >= 500, of_sqs=False)
-    return answers.failed(Refused(kind, reason))
+    fault = _OF_EDGE.get(status) or Fault(name, f"{name}Exception", status, is_ours=status >= 500, of_sqs=False)
+    return failed(Rejection(fault, reason))
 
 
-def to_unfinished(answers: Answers) -> Callable[[str], Response]:
+def to_unfinished(failed: Failed) -> Callable[[str], Response]:
     """For a body that did not arrive as a whole."""
-    return lambda reason: answers.failed(Refused(TOO_SLOW, reason))
+    return lambda reason: failed(Rejection(TOO_SLOW, reason))

@@ -16,7 +16,7 @@ from penstock.faces.sqs.errors import (
     LARGE_BATCH,
     LONG_BATCH,
     SAME_IDS,
-    Refused,
+    Rejection,
     missing,
     wrong,
     wrong_value,
@@ -92,7 +92,7 @@ def body_bytes(body: str | None) -> bytes:
         raise missing("MessageBody")
     encoded = body.encode()
     if not is_plain(encoded):
-        raise Refused(CONTENTS, _CHARACTERS_TEXT)
+        raise Rejection(CONTENTS, _CHARACTERS_TEXT)
     return encoded
 
 
@@ -167,27 +167,27 @@ def is_number(value: str) -> bool:
 def checked_entries(entries: Sequence[E] | None) -> Sequence[E]:
     """Those of a batch. What is wrong with all of them is an error; what is wrong with one is told in the answer."""
     if not entries:
-        raise Refused(EMPTY_BATCH, "There should be at least one entry in the request.")
+        raise Rejection(EMPTY_BATCH, "There should be at least one entry in the request.")
     if len(entries) > BATCH_ENTRIES:
         raise too_many_entries(len(entries))
     seen: set[str | None] = set()
     for entry in entries:
         if entry.id is None or _WORD.fullmatch(entry.id) is None:
-            raise Refused(ENTRY_ID, _ENTRY_ID_TEXT)
+            raise Rejection(ENTRY_ID, _ENTRY_ID_TEXT)
         if entry.id in seen:
-            raise Refused(SAME_IDS, f"Id {entry.id} repeated.")
+            raise Rejection(SAME_IDS, f"Id {entry.id} repeated.")
         seen.add(entry.id)
     return entries
 
 
-def too_many_entries(count: int | None = None) -> Refused:
+def too_many_entries(count: int | None = None) -> Rejection:
     """Without a count where they were too many to be read."""
     sent = "more" if count is None else str(count)
-    return Refused(LONG_BATCH, f"Maximum number of entries per request are {BATCH_ENTRIES}. You have sent {sent}.")
+    return Rejection(LONG_BATCH, f"Maximum number of entries per request are {BATCH_ENTRIES}. You have sent {sent}.")
 
 
 def check_batch_size(size: int) -> None:
     if size > MESSAGE_BYTES:
-        raise Refused(
+        raise Rejection(
             LARGE_BATCH, f"Batch requests cannot be longer than {MESSAGE_BYTES} bytes. You have sent {size} bytes."
         )

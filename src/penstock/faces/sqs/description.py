@@ -44,7 +44,7 @@ _EXAMPLE_URL: Final = "http://127.0.0.1:8080/000000000000/orders"
 _ID_EXAMPLE: Final = "8e9d1c0a-52cc-4d9e-9a5e-000000000001"
 
 
-class SqsError(Struct):
+class RejectionShape(Struct):
     """Why a request was not served, in the words of SQS. Its code is in the header `x-amzn-query-error`."""
 
     type: Annotated[str, Meta(description="the class of the error, after its service")] = msgspec.field(name="__type")
@@ -65,7 +65,7 @@ def _refusal(description: str, code: str, message: str, headers: Mapping[str, Pa
     shown = {"x-amzn-RequestId": _REQUEST_ID, "x-amzn-query-error": _QUERY_ERROR, **(headers or {})}
     example = {"__type": f"com.amazonaws.sqs#{code}", "message": message}
     return also(
-        answer(description, SqsError, example, JSON_MEDIA, shown),
+        answer(description, RejectionShape, example, JSON_MEDIA, shown),
         XML_MEDIA,
         text(),
         "<ErrorResponse><Error><Type>Sender</Type><Code>…</Code><Message>…</Message></Error></ErrorResponse>",

@@ -28,7 +28,7 @@ _OF_SQS: Final = "com.amazonaws.sqs#"
 _OF_ALL: Final = "com.amazon.coral.service#"
 
 
-class Kind(Struct, frozen=True):
+class Fault(Struct, frozen=True):
     """`of_sqs` says that the class is one of SQS; others belong to all services of AWS."""
 
     code: str
@@ -42,25 +42,25 @@ class Kind(Struct, frozen=True):
         return (_OF_SQS if self.of_sqs else _OF_ALL) + self.name
 
     @property
-    def fault(self) -> str:
+    def whose(self) -> str:
         return "Receiver" if self.is_ours else "Sender"
 
 
-def _own(name: str, status: int = 400) -> Kind:
+def _own(name: str, status: int = 400) -> Fault:
     """One whose code and class are the same word."""
-    return Kind(name, name, status)
+    return Fault(name, name, status)
 
 
-def _prefixed(name: str) -> Kind:
-    return Kind(f"AWS.SimpleQueueService.{name}", name)
+def _prefixed(name: str) -> Fault:
+    return Fault(f"AWS.SimpleQueueService.{name}", name)
 
 
-NO_QUEUE: Final = Kind("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
-QUEUE_EXISTS: Final = Kind("QueueAlreadyExists", "QueueNameExists")
+NO_QUEUE: Final = Fault("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
+QUEUE_EXISTS: Final = Fault("QueueAlreadyExists", "QueueNameExists")
 ATTRIBUTE_NAME: Final = _own("InvalidAttributeName")
 ATTRIBUTE_VALUE: Final = _own("InvalidAttributeValue")
-PARAMETER: Final = Kind("InvalidParameterValue", "InvalidParameterValueException", of_sqs=False)
-MISSING: Final = Kind("MissingParameter", "MissingRequiredParameterException", of_sqs=False)
+PARAMETER: Final = Fault("InvalidParameterValue", "InvalidParameterValueException", of_sqs=False)
+MISSING: Final = Fault("MissingParameter", "MissingRequiredParameterException", of_sqs=False)
 CONTENTS: Final = _own("InvalidMessageContents")
 RECEIPT: Final = _own("ReceiptHandleIsInvalid")
 EMPTY_BATCH: Final = _prefixed("EmptyBatchRequest")
@@ -71,62 +71,64 @@ LARGE_BATCH: Final = _prefixed("BatchRequestTooLong")
 UNSUPPORTED: Final = _prefixed("UnsupportedOperation")
 NO_RESOURCE: Final = _own("ResourceNotFoundException", 404)
 OVER_LIMIT: Final = _own("OverLimit", 403)
-ACTION: Final = Kind("InvalidAction", "UnknownOperationException", of_sqs=False)
-NO_ACTION: Final = Kind("MissingAction", "MissingActionException", of_sqs=False)
-UNREADABLE: Final = Kind("SerializationException", "SerializationException", of_sqs=False)
-TOO_LARGE: Final = Kind("RequestEntityTooLarge", "RequestEntityTooLargeException", 413, of_sqs=False)
-TOO_SLOW: Final = Kind("RequestTimeout", "RequestTimeoutException", 408, of_sqs=False)
-NO_TOKEN: Final = Kind("MissingAuthenticationToken", "MissingAuthenticationTokenException", 403, of_sqs=False)
-UNKNOWN_TOKEN: Final = Kind("InvalidClientTokenId", "UnrecognizedClientException", 403, of_sqs=False)
-SIGNATURE: Final = Kind("SignatureDoesNotMatch", "InvalidSignatureException", 403, of_sqs=False)
-DENIED: Final = Kind("AccessDenied", "AccessDeniedException", 403, of_sqs=False)
-UNAVAILABLE: Final = Kind("ServiceUnavailable", "ServiceUnavailableException", 503, is_ours=True, of_sqs=False)
-FAILED: Final = Kind("InternalFailure", "InternalFailure", 500, is_ours=True, of_sqs=False)
+ACTION: Final = Fault("InvalidAction", "UnknownOperationException", of_sqs=False)
+NO_ACTION: Final = Fault("MissingAction", "MissingActionException", of_sqs=False)
+UNREADABLE: Final = Fault("SerializationException", "SerializationException", of_sqs=False)
+TOO_LARGE: Final = Fault("RequestEntityTooLarge", "RequestEntityTooLargeException", 413, of_sqs=False)
+TOO_SLOW: Final = Fault("RequestTimeout", "RequestTimeoutException", 408, of_sqs=False)
+NO_TOKEN: Final = Fault("MissingAuthenticationToken", "MissingAuthenticationTokenException", 403, of_sqs=False)
+UNKNOWN_TOKEN: Final = Fault("InvalidClientTokenId", "UnrecognizedClientException", 403, of_sqs=False)
+SIGNATURE: Final = Fault("SignatureDoesNotMatch", "InvalidSignatureException", 403, of_sqs=False)
+DENIED: Final = Fault("AccessDenied", "AccessDeniedException", 403, of_sqs=False)
+UNAVAILABLE: Final = Fault("ServiceUnavailable", "ServiceUnavailableException", 503, is_ours=True, of_sqs=False)
+FAILED: Final = Fault("InternalFailure", "InternalFailure", 500, is_ours=True, of_sqs=False)
 
 # The only text that differs between the protocols.
 NO_QUEUE_TEXT: Final = "The specified queue does not exist."
 NO_QUEUE_TEXT_IN_XML: Final = "The specified queue does not exist for this wsdl version."
 
 
-class Refused(CallerError):
+class Rejection(CallerError):
     """A request, or an entry of a batch, that is answered with an error."""
 
-    def __init__(self, kind: Kind, text: str, retry_after_s: int | None = None) -> None:
+    def __init__(self, fault: Fault, text: str, retry_after_s: int | None = None) -> None:
         super().__init__(text)
-        self.kind = kind
+        self.fault = fault
         self.text = text
         self.retry_after_s = retry_after_s
 
 
-def wrong(text: str) -> Refused:
-    return Refused(PARAMETER, text)
+def wrong(text: str) -> Rejection:
+    return Rejection(PARAMETER, text)
 
 
-def wrong_value(value: object, parameter: str, reason: str) -> Refused:
+def wrong_value(value: object, parameter: str, reason: str) -> Rejection:
     return wrong(f"Value {value} for parameter {parameter} is invalid. Reason: {reason}")
 
 
-def missing(parameter: str) -> Refused:
-    return Refused(MISSING, f"The request must contain the parameter {parameter}.")
+def missing(parameter: str) -> Rejection:
+    return Rejection(MISSING, f"The request must contain the parameter {parameter}.")
 
 
-def wrong_attribute(name: str, reason: str = "") -> Refused:
+def wrong_attribute(name: str, reason: str = "") -> Rejection:
     """The value of an attribute of a queue."""
-    return Refused(ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}.{f' Reason: {reason}' if reason else ''}")
+    return Rejection(
+        ATTRIBUTE_VALUE, f"Invalid value for the parameter {name}.{f' Reason: {reason}' if reason else ''}"
+    )
 
 
-def unknown_attribute(name: str) -> Refused:
-    return Refused(ATTRIBUTE_NAME, f"Unknown Attribute {name}.")
+def unknown_attribute(name: str) -> Rejection:
+    return Rejection(ATTRIBUTE_NAME, f"Unknown Attribute {name}.")
 
 
-def no_queue() -> Refused:
-    return Refused(NO_QUEUE, NO_QUEUE_TEXT)
+def no_queue() -> Rejection:
+    return Rejection(NO_QUEUE, NO_QUEUE_TEXT)
 
 
-def told(error: Exception) -> Refused:
+def told(error: Exception) -> Rejection:
     """Any error in these words."""
     match error:
-        case Refused():
+        case Rejection():
             return error
         case QueueNotFound():
             return no_queue()
@@ -138,15 +140,15 @@ def told(error: Exception) -> Refused:
                 "time."
             )
         case MoveNotFound():
-            return Refused(NO_RESOURCE, "Task does not exist.")
+            return Rejection(NO_RESOURCE, "Task does not exist.")
         case NotPermitted():
-            return Refused(DENIED, str(error))
+            return Rejection(DENIED, str(error))
         case CallerError():
             return wrong(str(error))
         case FeatureMissing():
-            return Refused(UNSUPPORTED, str(error))
+            return Rejection(UNSUPPORTED, str(error))
         case TryAgain():
-            return Refused(UNAVAILABLE, str(error), error.retry_after_s)
+            return Rejection(UNAVAILABLE, str(error), error.retry_after_s)
         case _:
             log.error("a request failed", exc_info=error)
-            return Refused(FAILED, "the server hit an unexpected error; its log says more")
+            return Rejection(FAILED, "the server hit an unexpected error; its log says more")

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import inspect
 
 from penstock.edge.http import Request
-from penstock.faces.sqs.errors import UNREADABLE, Refused
+from penstock.faces.sqs.errors import UNREADABLE, Rejection
 
 T = TypeVar("T")
 
@@ -38,19 +38,21 @@ def parameters(request: Request) -> dict[str, str]:
                 request.body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS
             )
         except ValueError as error:
-            raise Refused(UNREADABLE, "The body is not a form of the kind application/x-www-form-urlencoded") from error
+            raise Rejection(
+                UNREADABLE, "The body is not a form of the kind application/x-www-form-urlencoded"
+            ) from error
     return given
 
 
 def read(shape: type[T], given: Mapping[str, str]) -> T:
-    """Raises Refused for parameters that do not become this shape."""
+    """Raises Rejection for parameters that do not become this shape."""
     tree: Tree = {}
     for name, value in given.items():
         _plant(tree, name.split("."), value)
     try:
         return msgspec.convert(_struct_reader(shape)(tree), shape, strict=False)  # type: ignore[arg-type]
     except msgspec.ValidationError as error:
-        raise Refused(UNREADABLE, f"The request could not be read: {error}") from error
+        raise Rejection(UNREADABLE, f"The request could not be read: {error}") from error
 
 
 def _plant(tree: Tree, path: list[str], value: str) -> None:

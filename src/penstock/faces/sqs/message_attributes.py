@@ -1,8 +1,8 @@
 """Typed attributes of messages, in a store whose attributes are texts.
 
 A `String` is kept as its text; of any other type the text of the value is kept, binary in base64, and one more
-attribute names the types. The names that begin with `AWS.` are this API's own: SQS lets nobody send them, and they are
-never shown. What another API has sent comes out as `String`.
+attribute names the types. The names that begin with `AWS.` are this API's own: no client of SQS may send them, and they
+are never shown. What another API has sent comes out as `String`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.faces.sqs.checks import (
     is_number,
     is_plain,
 )
-from penstock.faces.sqs.errors import UNSUPPORTED, Refused, wrong
+from penstock.faces.sqs.errors import UNSUPPORTED, Rejection, wrong
 from penstock.faces.sqs.requests import AttributeValue
 from penstock.faces.sqs.results import ShownValue
 
@@ -57,7 +57,7 @@ NONE: Final = Kept({}, 0, None)
 
 
 def kept(given: Mapping[str, AttributeValue] | None) -> Kept:
-    """Raises Refused for what SQS does not allow."""
+    """Raises Rejection for what SQS does not allow."""
     if not given:
         return NONE
     if len(given) > ATTRIBUTES:
@@ -111,7 +111,7 @@ def _checked_type(name: str, value: AttributeValue) -> str:
 
 def _checked_value(name: str, data_type: str, value: AttributeValue) -> str | bytes:
     if value.string_list_values or value.binary_list_values:
-        raise Refused(UNSUPPORTED, "Message attribute list values in SendMessage operation are not supported.")
+        raise Rejection(UNSUPPORTED, "Message attribute list values in SendMessage operation are not supported.")
     content = value.binary_value if data_type.startswith("Binary") else value.string_value
     other = value.string_value if data_type.startswith("Binary") else value.binary_value
     if not content or other:

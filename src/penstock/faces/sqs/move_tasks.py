@@ -18,10 +18,14 @@ from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.errors import NotPermitted
 from penstock.faces.permission import permits, rules_of
-from penstock.faces.sqs.addresses import Place, queue_of_arn
+from penstock.faces.sqs.addresses import AwsPlace, queue_of_arn
 from penstock.faces.sqs.checks import TASK_RATE, TASK_RESULTS, within
-from penstock.faces.sqs.errors import NO_QUEUE, NO_RESOURCE, Refused, missing, wrong
-from penstock.faces.sqs.requests import CancelMessageMoveTask, ListMessageMoveTasks, StartMessageMoveTask
+from penstock.faces.sqs.errors import NO_QUEUE, NO_RESOURCE, Rejection, missing, wrong
+from penstock.faces.sqs.requests import (
+    CancelMessageMoveTaskRequest,
+    ListMessageMoveTasksRequest,
+    StartMessageMoveTaskRequest,
+)
 from penstock.faces.sqs.results import CancelledTask, StartedTask, Task, Tasks
 from penstock.keys import EVERY_QUEUE, needed_rule
 from penstock.model import Move, MoveStatus, MoveTerms, Queue
@@ -47,11 +51,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class MoveTasks:
-    def __init__(self, broker: Broker, place: Place) -> None:
+    def __init__(self, broker: Broker, place: AwsPlace) -> None:
         self._broker = broker
         self._place = place
 
-    def start(self, request: Request, asked: StartMessageMoveTask, _queue: str) -> Pending[StartedTask]:
+    def start(self, request: Request, asked: StartMessageMoveTaskRequest, _queue: str) -> Pending[StartedTask]:
         source = _source(asked.source_arn)
         target = None if not asked.destination_arn else _queue_at(asked.destination_arn, "DestinationArn")
         rate = asked.max_number_of_messages_per_second
@@ -80,7 +84,7 @@ class MoveTasks:
         names = (source,) if target is None else (source, target)
         return chained(chained(self._broker.find_queues(names), look), begin)
 
-    def list(self, request: Request, asked: ListMessageMoveTasks, _queue: str) -> Pending[Tasks]:
+    def list(self, request: Request, asked: ListMessageMoveTasksRequest, _queue: str) -> Pending[Tasks]:
         source = _source(asked.source_arn)
         most = 1 if asked.max_results is None else within(asked.max_results, "MaxResults", TASK_RESULTS)
         if not permits(request, "get_status", source):
@@ -97,7 +101,7 @@ class MoveTasks:
 
         return chained(self._broker.find_queues((source,)), look).map(shown)
 
-    def cancel(self, request: Request, asked: CancelMessageMoveTask, _queue: str) -> Pending[CancelledTask]:
+    def cancel(self, request: Request, asked: CancelMessageMoveTaskRequest, _queue: str) -> Pending[CancelledTask]:
         handle = _read(asked.task_handle)
         source = _queue_at(handle.source_arn, "SourceArn")
 
@@ -143,8 +147,8 @@ def _queue_at(arn: str, parameter: str) -> str:
     return queue
 
 
-def _no_resource(parameter: str) -> Refused:
-    return Refused(NO_RESOURCE, f"The resource that you specified for the {parameter} parameter doesn't exist.")
+def _no_resource(parameter: str) -> Rejection:
+    return Rejection(NO_RESOURCE, f"The resource that you specified for the {parameter} parameter doesn't exist.")
 
 
 def _read(handle: str | None) -> _Handle:

@@ -11,14 +11,14 @@ from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.faces.permission import Caller
 from penstock.faces.sqs import requests
-from penstock.faces.sqs.addresses import Place
+from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.move_tasks import MoveTasks
 from penstock.faces.sqs.permissions import Permissions
 from penstock.faces.sqs.queues import Queues
 from penstock.faces.sqs.receipts import Receipts
-from penstock.faces.sqs.receive import Receives
+from penstock.faces.sqs.receive import Inbox
 from penstock.faces.sqs.results import CallerIdentity
-from penstock.faces.sqs.send import Sends
+from penstock.faces.sqs.send import Outbox
 from penstock.faces.sqs.tags import Tags
 from penstock.pending import Pending, resolved
 
@@ -39,40 +39,44 @@ class Operation(Struct, frozen=True):
     action: str | None
 
 
-def operations(broker: Broker, place: Place) -> dict[str, Operation]:
+def operations(broker: Broker, place: AwsPlace) -> dict[str, Operation]:
     """By their names."""
     queues, tags, permissions = Queues(broker, place), Tags(broker), Permissions(broker, place)
-    sends, receives, receipts = Sends(broker), Receives(broker, place), Receipts(broker)
+    outbox, inbox, receipts = Outbox(broker), Inbox(broker, place), Receipts(broker)
     tasks = MoveTasks(broker, place)
     table = (
-        Operation("CreateQueue", requests.CreateQueue, queues.create, None),
-        Operation("GetQueueUrl", requests.GetQueueUrl, queues.url, None),
-        Operation("ListQueues", requests.ListQueues, queues.list_queues, None),
+        Operation("CreateQueue", requests.CreateQueueRequest, queues.create, None),
+        Operation("GetQueueUrl", requests.GetQueueUrlRequest, queues.url, None),
+        Operation("ListQueues", requests.ListQueuesRequest, queues.list_queues, None),
         Operation("DeleteQueue", requests.QueueRequest, queues.delete, "admin"),
         Operation("PurgeQueue", requests.QueueRequest, queues.purge, "poll"),
-        Operation("GetQueueAttributes", requests.GetQueueAttributes, queues.show, "get_status"),
-        Operation("SetQueueAttributes", requests.SetQueueAttributes, queues.change, "admin"),
-        Operation("ListDeadLetterSourceQueues", requests.ListDeadLetterSourceQueues, queues.sources, "get_status"),
+        Operation("GetQueueAttributes", requests.GetQueueAttributesRequest, queues.show, "get_status"),
+        Operation("SetQueueAttributes", requests.SetQueueAttributesRequest, queues.change, "admin"),
+        Operation(
+            "ListDeadLetterSourceQueues", requests.ListDeadLetterSourceQueuesRequest, queues.sources, "get_status"
+        ),
         Operation("ListQueueTags", requests.QueueRequest, tags.list, "get_status"),
-        Operation("TagQueue", requests.TagQueue, tags.add, "admin"),
-        Operation("UntagQueue", requests.UntagQueue, tags.remove, "admin"),
-        Operation("AddPermission", requests.AddPermission, permissions.add, "admin"),
-        Operation("RemovePermission", requests.RemovePermission, permissions.remove, "admin"),
-        Operation("SendMessage", requests.SendMessage, sends.send, "post"),
-        Operation("SendMessageBatch", requests.SendMessageBatch, sends.send_batch, "post"),
-        Operation("ReceiveMessage", requests.ReceiveMessage, receives.receive, "poll"),
-        Operation("DeleteMessage", requests.DeleteMessage, receipts.delete, "poll"),
-        Operation("DeleteMessageBatch", requests.DeleteMessageBatch, receipts.delete_batch, "poll"),
-        Operation("ChangeMessageVisibility", requests.ChangeMessageVisibility, receipts.change, "poll"),
-        Operation("ChangeMessageVisibilityBatch", requests.ChangeMessageVisibilityBatch, receipts.change_batch, "poll"),
-        Operation("StartMessageMoveTask", requests.StartMessageMoveTask, tasks.start, None),
-        Operation("ListMessageMoveTasks", requests.ListMessageMoveTasks, tasks.list, None),
-        Operation("CancelMessageMoveTask", requests.CancelMessageMoveTask, tasks.cancel, None),
+        Operation("TagQueue", requests.TagQueueRequest, tags.add, "admin"),
+        Operation("UntagQueue", requests.UntagQueueRequest, tags.remove, "admin"),
+        Operation("AddPermission", requests.AddPermissionRequest, permissions.add, "admin"),
+        Operation("RemovePermission", requests.RemovePermissionRequest, permissions.remove, "admin"),
+        Operation("SendMessage", requests.SendMessageRequest, outbox.send, "post"),
+        Operation("SendMessageBatch", requests.SendMessageBatchRequest, outbox.send_batch, "post"),
+        Operation("ReceiveMessage", requests.ReceiveMessageRequest, inbox.receive, "poll"),
+        Operation("DeleteMessage", requests.DeleteMessageRequest, receipts.delete, "poll"),
+        Operation("DeleteMessageBatch", requests.DeleteMessageBatchRequest, receipts.delete_batch, "poll"),
+        Operation("ChangeMessageVisibility", requests.ChangeMessageVisibilityRequest, receipts.change, "poll"),
+        Operation(
+            "ChangeMessageVisibilityBatch", requests.ChangeMessageVisibilityBatchRequest, receipts.change_batch, "poll"
+        ),
+        Operation("StartMessageMoveTask", requests.StartMessageMoveTaskRequest, tasks.start, None),
+        Operation("ListMessageMoveTasks", requests.ListMessageMoveTasksRequest, tasks.list, None),
+        Operation("CancelMessageMoveTask", requests.CancelMessageMoveTaskRequest, tasks.cancel, None),
     )
     return {operation.name: operation for operation in table}
 
 
-def caller_identity(place: Place) -> Operation:
+def caller_identity(place: AwsPlace) -> Operation:
     """What STS answers."""
 
     def tell(request: Request, _asked: Any, _queue: str) -> Pending[CallerIdentity]:
@@ -81,4 +85,4 @@ def caller_identity(place: Place) -> Operation:
         who = "root" if name is None else f"user/{name}"
         return resolved(CallerIdentity(f"arn:aws:iam::{place.account}:{who}", name or place.account, place.account))
 
-    return Operation("GetCallerIdentity", requests.GetCallerIdentity, tell, None)
+    return Operation("GetCallerIdentity", requests.GetCallerIdentityRequest, tell, None)

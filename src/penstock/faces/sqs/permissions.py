@@ -11,10 +11,10 @@ from typing import Any, Final
 from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.errors import QueueNotFound
-from penstock.faces.sqs.addresses import Place
-from penstock.faces.sqs.errors import OVER_LIMIT, Refused, missing, wrong_value
+from penstock.faces.sqs.addresses import AwsPlace
+from penstock.faces.sqs.errors import OVER_LIMIT, Rejection, missing, wrong_value
 from penstock.faces.sqs.queue_attributes import LABEL, POLICY
-from penstock.faces.sqs.requests import AddPermission, RemovePermission
+from penstock.faces.sqs.requests import AddPermissionRequest, RemovePermissionRequest
 from penstock.model import Queue, QueueChange
 from penstock.pending import Pending, chained
 
@@ -58,11 +58,11 @@ _OF_OWNER: Final = frozenset(
 
 
 class Permissions:
-    def __init__(self, broker: Broker, place: Place) -> None:
+    def __init__(self, broker: Broker, place: AwsPlace) -> None:
         self._broker = broker
         self._place = place
 
-    def add(self, request: Request, asked: AddPermission, queue: str) -> Pending[None]:
+    def add(self, request: Request, asked: AddPermissionRequest, queue: str) -> Pending[None]:
         label = _checked_label(asked.label)
         accounts, actions = asked.account_ids, asked.actions
         if not accounts:
@@ -87,12 +87,12 @@ class Permissions:
             if label in _labels(policy):
                 raise wrong_value(label, "Label", "Already exists.")
             if len(statements) >= _MOST_STATEMENTS:
-                raise Refused(OVER_LIMIT, f"{_MOST_STATEMENTS} statements are the most that a policy may have.")
+                raise Rejection(OVER_LIMIT, f"{_MOST_STATEMENTS} statements are the most that a policy may have.")
             statements.append(statement)
 
         return self._edit(queue, arn, append)
 
-    def remove(self, request: Request, asked: RemovePermission, queue: str) -> Pending[None]:
+    def remove(self, request: Request, asked: RemovePermissionRequest, queue: str) -> Pending[None]:
         label = _checked_label(asked.label)
 
         def take_away(policy: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ def _checked_label(label: str | None) -> str:
 
 def _check_actions(actions: list[str]) -> None:
     if len(actions) > _MOST_ACTIONS:
-        raise Refused(OVER_LIMIT, f"{len(actions)} Actions were found, maximum allowed is {_MOST_ACTIONS}.")
+        raise Rejection(OVER_LIMIT, f"{len(actions)} Actions were found, maximum allowed is {_MOST_ACTIONS}.")
     for action in actions:
         if action in _OF_OWNER:
             raise wrong_value(f"SQS:{action}", "ActionName", "Only the queue owner is allowed to invoke this action.")

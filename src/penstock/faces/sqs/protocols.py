@@ -24,14 +24,14 @@ from penstock.faces.sqs import form
 from penstock.faces.sqs.addresses import queue_of
 from penstock.faces.sqs.answers import JsonAnswers, XmlAnswers
 from penstock.faces.sqs.checks import BATCH_ENTRIES, too_many_entries
-from penstock.faces.sqs.errors import ACTION, NO_ACTION, UNREADABLE, Refused
+from penstock.faces.sqs.errors import ACTION, NO_ACTION, UNREADABLE, Rejection
 from penstock.faces.sqs.operations import STS_NAMESPACE, Operation
 from penstock.faces.sqs.xml_text import NAMESPACE
 from penstock.keys import needed_rule
 from penstock.pending import Pending
 
 # Looks at a whole request, with its body: None lets it pass.
-Verify: TypeAlias = Callable[[Request], Refused | None]
+Verify: TypeAlias = Callable[[Request], Rejection | None]
 Answer: TypeAlias = Response | Pending[Response]
 
 _TARGET: Final = b"AmazonSQS."
@@ -70,7 +70,7 @@ class JsonProtocol:
                     return self._failed(refused)
             found = self._operations.get(request.headers.get(b"x-amz-target", b""))
             if found is None:
-                raise Refused(ACTION, "The operation that the header X-Amz-Target names is not known.")
+                raise Rejection(ACTION, "The operation that the header X-Amz-Target names is not known.")
             operation, read = found
             return _run(request, operation, read(request.body)).map(self._done, self._failed)
         except Exception as error:
@@ -108,12 +108,12 @@ class QueryProtocol:
     def _named(self, request: Request, given: Mapping[str, str]) -> Operation:
         action = given.get("Action")
         if action is None:
-            raise Refused(NO_ACTION, "The request must contain the parameter Action.")
+            raise Rejection(NO_ACTION, "The request must contain the parameter Action.")
         operation = self._operations.get(action)
         if operation is None:
-            raise Refused(ACTION, f"The action {action[:80]} is not valid for this web service.")
+            raise Rejection(ACTION, f"The action {action[:80]} is not valid for this web service.")
         if request.params and action in _OF_NO_QUEUE:
-            raise Refused(ACTION, f"The action {action} is not valid for this endpoint.")
+            raise Rejection(ACTION, f"The action {action} is not valid for this endpoint.")
         return operation
 
 
@@ -127,7 +127,7 @@ def _reader(shape: type[Struct]) -> Callable[[bytes], Any]:
                 return _read_large(shape, body)
             return decode(body or _NO_PARAMETERS)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Refused(UNREADABLE, f"The body could not be read: {error}") from error
+            raise Rejection(UNREADABLE, f"The body could not be read: {error}") from error
 
     return read
 

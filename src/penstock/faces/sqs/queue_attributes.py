@@ -12,9 +12,9 @@ from typing import Any, Final
 from msgspec import UNSET, Struct, UnsetType
 
 from penstock.edge.http import Request
-from penstock.faces.sqs.addresses import Place
+from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.checks import DELAY_S, LEAST_MESSAGE_BYTES, MESSAGE_BYTES, RETENTION_S, VISIBILITY_S, WAIT_S
-from penstock.faces.sqs.errors import ATTRIBUTE_NAME, Refused, unknown_attribute, wrong_attribute
+from penstock.faces.sqs.errors import ATTRIBUTE_NAME, Rejection, unknown_attribute, wrong_attribute
 from penstock.faces.sqs.redrive import (
     ALLOW_POLICY,
     REDRIVE_POLICY,
@@ -94,7 +94,7 @@ def wants_fifo(given: Mapping[str, str] | None) -> bool:
 
 
 def read(given: Mapping[str, str] | None, is_fifo: bool) -> Wish:
-    """Raises Refused for names and values that a queue of this kind does not have."""
+    """Raises Rejection for names and values that a queue of this kind does not have."""
     texts = {}
     for name, value in (given or {}).items():
         if name not in _GIVEN or (name in _OF_FIFO and not is_fifo):
@@ -103,7 +103,7 @@ def read(given: Mapping[str, str] | None, is_fifo: bool) -> Wish:
     if texts.get(FIFO_QUEUE) == "false":
         raise wrong_attribute(FIFO_QUEUE, "Modifying queue type is not supported.")
     if texts.get(_KMS_KEY) and texts.get(_MANAGED_SSE) == "true":
-        raise Refused(ATTRIBUTE_NAME, _BOTH_KINDS_OF_SSE)
+        raise Rejection(ATTRIBUTE_NAME, _BOTH_KINDS_OF_SSE)
     redrive = read_policy(texts[REDRIVE_POLICY]) if texts.get(REDRIVE_POLICY) else None
     return Wish(texts, redrive)
 
@@ -232,7 +232,9 @@ def _plain(queue: Queue) -> dict[str, str]:
     return shown
 
 
-def shown(queue: Queue, count: Count | None, names: Collection[str], place: Place, request: Request) -> dict[str, str]:
+def shown(
+    queue: Queue, count: Count | None, names: Collection[str], place: AwsPlace, request: Request
+) -> dict[str, str]:
     """The attributes that were asked for. Without a count, those that count messages are left out."""
     every = {
         **_plain(queue),

@@ -11,19 +11,19 @@ from penstock.edge.http import Request
 from penstock.errors import NotPermitted, QueueExists, QueueNotFound
 from penstock.faces.permission import permits, rules_of
 from penstock.faces.sqs import queue_attributes
-from penstock.faces.sqs.addresses import Place, is_name
+from penstock.faces.sqs.addresses import AwsPlace, is_name
 from penstock.faces.sqs.checks import LIST_RESULTS, check_name, within
-from penstock.faces.sqs.errors import QUEUE_EXISTS, Refused, missing, no_queue, unknown_attribute, wrong
+from penstock.faces.sqs.errors import QUEUE_EXISTS, Rejection, missing, no_queue, unknown_attribute, wrong
 from penstock.faces.sqs.queue_attributes import ALL, COUNTS, NAMES, Wish, wants_fifo
 from penstock.faces.sqs.redrive import REDRIVE_POLICY, check_target
 from penstock.faces.sqs.requests import (
-    CreateQueue,
-    GetQueueAttributes,
-    GetQueueUrl,
-    ListDeadLetterSourceQueues,
-    ListQueues,
+    CreateQueueRequest,
+    GetQueueAttributesRequest,
+    GetQueueUrlRequest,
+    ListDeadLetterSourceQueuesRequest,
+    ListQueuesRequest,
     QueueRequest,
-    SetQueueAttributes,
+    SetQueueAttributesRequest,
 )
 from penstock.faces.sqs.results import QueueAttributes, QueueUrl, QueueUrls, SourceQueueUrls
 from penstock.faces.sqs.tags import check_tags
@@ -36,13 +36,13 @@ _ANY_ACTION: Final = ("post", "poll", "get_status", "admin")
 
 
 class Queues:
-    def __init__(self, broker: Broker, place: Place) -> None:
+    def __init__(self, broker: Broker, place: AwsPlace) -> None:
         self._broker = broker
         self._place = place
 
     # Making them
 
-    def create(self, request: Request, asked: CreateQueue, _queue: str) -> Pending[QueueUrl]:
+    def create(self, request: Request, asked: CreateQueueRequest, _queue: str) -> Pending[QueueUrl]:
         name = asked.queue_name
         if not name:
             raise missing("QueueName")
@@ -83,7 +83,7 @@ class Queues:
 
     # Finding them
 
-    def url(self, request: Request, asked: GetQueueUrl, _queue: str) -> Pending[QueueUrl]:
+    def url(self, request: Request, asked: GetQueueUrlRequest, _queue: str) -> Pending[QueueUrl]:
         name = asked.queue_name
         if not name:
             raise missing("QueueName")
@@ -99,7 +99,7 @@ class Queues:
 
         return self._broker.find_queues((name,)).map(found)
 
-    def list_queues(self, request: Request, asked: ListQueues, _queue: str) -> Pending[QueueUrls]:
+    def list_queues(self, request: Request, asked: ListQueuesRequest, _queue: str) -> Pending[QueueUrls]:
         """For every key, with the queues that it may see: some clients ask for the list before anything else."""
         prefix = asked.queue_name_prefix or ""
         if prefix and not is_name(prefix):
@@ -112,7 +112,9 @@ class Queues:
             lambda queue: permits(request, "get_status", queue.name),
         ).map(lambda page: QueueUrls(*page))
 
-    def sources(self, request: Request, asked: ListDeadLetterSourceQueues, queue: str) -> Pending[SourceQueueUrls]:
+    def sources(
+        self, request: Request, asked: ListDeadLetterSourceQueuesRequest, queue: str
+    ) -> Pending[SourceQueueUrls]:
         return self._page(
             request,
             asked.max_results,
@@ -149,7 +151,7 @@ class Queues:
 
     # Their attributes
 
-    def show(self, request: Request, asked: GetQueueAttributes, queue: str) -> Pending[QueueAttributes]:
+    def show(self, request: Request, asked: GetQueueAttributesRequest, queue: str) -> Pending[QueueAttributes]:
         names = asked.attribute_names or ()
         for name in names:
             if name not in NAMES:
@@ -168,7 +170,7 @@ class Queues:
             return self._broker.describe_queue(queue).map(told)
         return self._broker.find_queues((queue,)).map(found)
 
-    def change(self, request: Request, asked: SetQueueAttributes, queue: str) -> Pending[None]:
+    def change(self, request: Request, asked: SetQueueAttributesRequest, queue: str) -> Pending[None]:
         if asked.attributes is None:
             raise missing("Attributes")
         given = asked.attributes
@@ -206,7 +208,7 @@ def _with(name: str, wish: Wish) -> tuple[str, ...]:
 def _check_same(wish: Wish, queue: Queue) -> None:
     name = queue_attributes.difference(wish, queue)
     if name is not None:
-        raise Refused(
+        raise Rejection(
             QUEUE_EXISTS, f"A queue already exists with the same name and a different value for attribute {name}"
         )
 

@@ -1,7 +1,7 @@
 """Receipt handles, and what is done with them: messages are deleted, hidden for longer or given back.
 
 A handle carries the message, the claim and the queue, in letters and digits that need no escaping anywhere. One that
-was made for another queue is no handle here.
+was made for another queue is not a handle here.
 
 A stale handle, after which the message was received again, does nothing and is answered as if it had. In a FIFO queue
 one whose time is over is an error, as SQS has it.
@@ -21,12 +21,12 @@ from penstock.edge.http import Request
 from penstock.errors import QueueNotFound
 from penstock.faces.description import is_number
 from penstock.faces.sqs.checks import check_visibility, checked_entries
-from penstock.faces.sqs.errors import RECEIPT, Refused, missing, told, wrong_value
+from penstock.faces.sqs.errors import RECEIPT, Rejection, missing, told, wrong_value
 from penstock.faces.sqs.requests import (
-    ChangeMessageVisibility,
-    ChangeMessageVisibilityBatch,
-    DeleteMessage,
-    DeleteMessageBatch,
+    ChangeMessageVisibilityBatchRequest,
+    ChangeMessageVisibilityRequest,
+    DeleteMessageBatchRequest,
+    DeleteMessageRequest,
 )
 from penstock.faces.sqs.results import ChangedBatch, DeletedBatch, DoneEntry, FailedEntry
 from penstock.model import Groups, Message, Queue, Receipt
@@ -61,8 +61,8 @@ def receipt_of(handle: str | None, queue: str) -> Receipt:
     return Receipt(message_id, int(claim), queue)
 
 
-def _not_a_handle(handle: str) -> Refused:
-    return Refused(RECEIPT, f'The input receipt handle "{handle[:_LONGEST]}" is not a valid receipt handle.')
+def _not_a_handle(handle: str) -> Rejection:
+    return Rejection(RECEIPT, f'The input receipt handle "{handle[:_LONGEST]}" is not a valid receipt handle.')
 
 
 class _Held(Struct, frozen=True):
@@ -71,12 +71,12 @@ class _Held(Struct, frozen=True):
     handle: str
     receipt: Receipt
 
-    def refused(self, reason: str) -> Refused:
+    def refused(self, reason: str) -> Rejection:
         return wrong_value(self.handle, "ReceiptHandle", reason)
 
 
 # What became of each handle: None where it is answered as done.
-_Outcomes = list[Refused | None]
+_Outcomes = list[Rejection | None]
 
 
 class Receipts:
@@ -85,11 +85,11 @@ class Receipts:
 
     # Deleting
 
-    def delete(self, _request: Request, asked: DeleteMessage, queue: str) -> Pending[None]:
+    def delete(self, _request: Request, asked: DeleteMessageRequest, queue: str) -> Pending[None]:
         held = _held(asked.receipt_handle, queue)
         return self._delete(queue, [held]).map(_alone)
 
-    def delete_batch(self, _request: Request, asked: DeleteMessageBatch, queue: str) -> Pending[DeletedBatch]:
+    def delete_batch(self, _request: Request, asked: DeleteMessageBatchRequest, queue: str) -> Pending[DeletedBatch]:
         entries = {str(entry.id): entry for entry in checked_entries(asked.entries)}
         good, failed = _sorted_out(entries, lambda entry: _held(entry.receipt_handle, queue))
         return self._delete(queue, list(good.values())).map(
@@ -108,11 +108,13 @@ class Receipts:
 
     # Hiding
 
-    def change(self, _request: Request, asked: ChangeMessageVisibility, queue: str) -> Pending[None]:
+    def change(self, _request: Request, asked: ChangeMessageVisibilityRequest, queue: str) -> Pending[None]:
         held = _held(asked.receipt_handle, queue)
         return self._hide(queue, {_seconds(asked.visibility_timeout): [held]}).map(_alone)
 
-    def change_batch(self, _request: Request, asked: ChangeMessageVisibilityBatch, queue: str) -> Pending[ChangedBatch]:
+    def change_batch(
+        self, _request: Request, asked: ChangeMessageVisibilityBatchRequest, queue: str
+    ) -> Pending[ChangedBatch]:
         entries = {str(entry.id): entry for entry in checked_entries(asked.entries)}
         good, failed = _sorted_out(
             entries, lambda entry: (_seconds(entry.visibility_timeout), _held(entry.receipt_handle, queue))
@@ -153,7 +155,7 @@ class Receipts:
         queue: str,
         held: list[_Held],
         done: list[bool],
-        judge: Callable[[_Held, bool, bool], Refused | None],
+        judge: Callable[[_Held, bool, bool], Rejection | None],
     ) -> Pending[_Outcomes]:
         """`judge` is told of a handle that did nothing whether its message is still in the queue, and whether that is
         a FIFO queue. Raises QueueNotFound, also where there is no handle to explain."""
@@ -177,12 +179,12 @@ class Receipts:
         return chained(self._broker.find_queues((queue,)), locate)
 
 
-def _of_deleted(held: _Held, is_there: bool, is_fifo: bool) -> Refused | None:
+def _of_deleted(held: _Held, is_there: bool, is_fifo: bool) -> Rejection | None:
     """What is gone is deleted."""
     return held.refused(_EXPIRED) if is_there and is_fifo else None
 
 
-def _of_hidden(held: _Held, is_there: bool, is_fifo: bool) -> Refused | None:
+def _of_hidden(held: _Held, is_there: bool, is_fifo: bool) -> Rejection | None:
     if not is_there:
         return held.refused(_GONE)
     return held.refused(_EXPIRED) if is_fifo else None
@@ -208,20 +210,20 @@ def _alone(outcomes: _Outcomes) -> None:
 E = TypeVar("E")
 
 
-def _sorted_out(entries: Mapping[str, E], read: Callable[[E], R]) -> tuple[dict[str, R], dict[str, Refused]]:
+def _sorted_out(entries: Mapping[str, E], read: Callable[[E], R]) -> tuple[dict[str, R], dict[str, Rejection]]:
     """Entries of a batch that can be read, and those that cannot."""
     good: dict[str, R] = {}
-    failed: dict[str, Refused] = {}
+    failed: dict[str, Rejection] = {}
     for entry_id, entry in entries.items():
         try:
             good[entry_id] = read(entry)
-        except Refused as error:
+        except Rejection as error:
             failed[entry_id] = error
     return good, failed
 
 
 def _told(
-    entries: Mapping[str, object], good: Mapping[str, object], outcomes: _Outcomes, failed: dict[str, Refused]
+    entries: Mapping[str, object], good: Mapping[str, object], outcomes: _Outcomes, failed: dict[str, Rejection]
 ) -> tuple[list[DoneEntry], list[FailedEntry]]:
     """Both lists of a batch's answer, each in the order of the request. `outcomes` are in the order of `good`."""
     wrong = failed | {entry_id: one for entry_id, one in zip(good, outcomes, strict=True) if one is not None}
@@ -233,4 +235,4 @@ def _told(
 
 def failed_entry(entry_id: str, error: Exception) -> FailedEntry:
     refused = told(error)
-    return FailedEntry(entry_id, not refused.kind.is_ours, refused.kind.code, refused.text)
+    return FailedEntry(entry_id, not refused.fault.is_ours, refused.fault.code, refused.text)

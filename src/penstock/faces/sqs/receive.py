@@ -15,7 +15,7 @@ from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.errors import QueueNotFound
 from penstock.faces.sqs import digests, message_attributes
-from penstock.faces.sqs.addresses import Place
+from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.checks import (
     FIFO_SUFFIX,
     RECEIVED_AT_ONCE,
@@ -28,7 +28,7 @@ from penstock.faces.sqs.checks import (
 from penstock.faces.sqs.message_attributes import BODY_MARK, CONTENT_TYPE, DEDUP_ID, SENDER, TRACE, TRACE_HEADER
 from penstock.faces.sqs.queue_attributes import ALL, wait_seconds
 from penstock.faces.sqs.receipts import handle_of
-from penstock.faces.sqs.requests import ReceiveMessage
+from penstock.faces.sqs.requests import ReceiveMessageRequest
 from penstock.faces.sqs.results import ReceivedMessage, ReceivedMessages
 from penstock.faces.sqs.send import sequence_number
 from penstock.model import Message, Queue
@@ -50,12 +50,12 @@ _NONE: Final[frozenset[str]] = frozenset()
 _NOTHING: Final = ReceivedMessages()
 
 
-class Receives:
-    def __init__(self, broker: Broker, place: Place) -> None:
+class Inbox:
+    def __init__(self, broker: Broker, place: AwsPlace) -> None:
         self._broker = broker
         self._place = place
 
-    def receive(self, request: Request, asked: ReceiveMessage, queue: str) -> Pending[ReceivedMessages]:
+    def receive(self, request: Request, asked: ReceiveMessageRequest, queue: str) -> Pending[ReceivedMessages]:
         limit, hold_s, wait_s = asked.max_number_of_messages, asked.visibility_timeout, asked.wait_time_seconds
         limit = 1 if limit is None else within(limit, "MaxNumberOfMessages", RECEIVED_AT_ONCE)
         check_visibility(hold_s)

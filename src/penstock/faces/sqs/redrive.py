@@ -10,7 +10,7 @@ import json
 from typing import Any, Final
 
 from penstock.faces.sqs.addresses import queue_of_arn
-from penstock.faces.sqs.errors import Refused, wrong_value
+from penstock.faces.sqs.errors import Rejection, wrong_value
 from penstock.model import Groups, Queue, Redrive
 
 REDRIVE_POLICY: Final = "RedrivePolicy"
@@ -94,9 +94,9 @@ def _count(given: object) -> int | None:
     return given if type(given) is int else None
 
 
-def _wrong(text: str, reason: str) -> Refused:
+def _wrong(text: str, reason: str) -> Rejection:
     return wrong_value(text, REDRIVE_POLICY, reason)
 
 
-def _wrong_allow(text: str, reason: str) -> Refused:
+def _wrong_allow(text: str, reason: str) -> Rejection:
     return wrong_value(text, ALLOW_POLICY, reason)

@@ -43,61 +43,61 @@ class QueueRequest(Struct, rename="pascal"):
     queue_url: str | None = None
 
 
-class CreateQueue(Struct, rename="pascal"):
+class CreateQueueRequest(Struct, rename="pascal"):
     queue_name: str | None = None
     attributes: _Texts = None
     tags: _Tags = field(name="tags", default=None)
 
 
-class GetQueueUrl(Struct, rename="pascal"):
+class GetQueueUrlRequest(Struct, rename="pascal"):
     queue_name: str | None = None
 
 
-class ListQueues(Struct, rename="pascal"):
+class ListQueuesRequest(Struct, rename="pascal"):
     queue_name_prefix: str | None = None
     next_token: str | None = None
     max_results: int | None = None
 
 
-class ListDeadLetterSourceQueues(Struct, rename="pascal"):
+class ListDeadLetterSourceQueuesRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     next_token: str | None = None
     max_results: int | None = None
 
 
-class GetQueueAttributes(Struct, rename="pascal"):
+class GetQueueAttributesRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     attribute_names: Annotated[list[str] | None, _listed("AttributeName")] = None
 
 
-class SetQueueAttributes(Struct, rename="pascal"):
+class SetQueueAttributesRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     attributes: _Texts = None
 
 
-class TagQueue(Struct, rename="pascal"):
+class TagQueueRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     tags: _Tags = None
 
 
-class UntagQueue(Struct, rename="pascal"):
+class UntagQueueRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     tag_keys: Annotated[list[str] | None, _listed("TagKey")] = None
 
 
-class AddPermission(Struct, rename="pascal"):
+class AddPermissionRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     label: str | None = None
     account_ids: Annotated[list[str] | None, _listed("AWSAccountId")] = field(name="AWSAccountIds", default=None)
     actions: Annotated[list[str] | None, _listed("ActionName")] = None
 
 
-class RemovePermission(Struct, rename="pascal"):
+class RemovePermissionRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     label: str | None = None
 
 
-class SendMessage(Struct, rename="pascal"):
+class SendMessageRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     message_body: str | None = None
     delay_seconds: int | None = None
@@ -117,12 +117,12 @@ class SendEntry(Struct, rename="pascal"):
     message_group_id: str | None = None
 
 
-class SendMessageBatch(Struct, rename="pascal"):
+class SendMessageBatchRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     entries: Annotated[list[SendEntry] | None, _listed("SendMessageBatchRequestEntry")] = None
 
 
-class ReceiveMessage(Struct, rename="pascal"):
+class ReceiveMessageRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     attribute_names: Annotated[list[str] | None, _listed("AttributeName")] = None
     message_system_attribute_names: Annotated[list[str] | None, _listed("MessageSystemAttributeName")] = None
@@ -133,7 +133,7 @@ class ReceiveMessage(Struct, rename="pascal"):
     receive_request_attempt_id: str | None = None
 
 
-class DeleteMessage(Struct, rename="pascal"):
+class DeleteMessageRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     receipt_handle: str | None = None
 
@@ -143,12 +143,12 @@ class DeleteEntry(Struct, rename="pascal"):
     receipt_handle: str | None = None
 
 
-class DeleteMessageBatch(Struct, rename="pascal"):
+class DeleteMessageBatchRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     entries: Annotated[list[DeleteEntry] | None, _listed("DeleteMessageBatchRequestEntry")] = None
 
 
-class ChangeMessageVisibility(Struct, rename="pascal"):
+class ChangeMessageVisibilityRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     receipt_handle: str | None = None
     visibility_timeout: int | None = None
@@ -160,25 +160,25 @@ class VisibilityEntry(Struct, rename="pascal"):
     visibility_timeout: int | None = None
 
 
-class ChangeMessageVisibilityBatch(Struct, rename="pascal"):
+class ChangeMessageVisibilityBatchRequest(Struct, rename="pascal"):
     queue_url: str | None = None
     entries: Annotated[list[VisibilityEntry] | None, _listed("ChangeMessageVisibilityBatchRequestEntry")] = None
 
 
-class StartMessageMoveTask(Struct, rename="pascal"):
+class StartMessageMoveTaskRequest(Struct, rename="pascal"):
     source_arn: str | None = None
     destination_arn: str | None = None
     max_number_of_messages_per_second: int | None = None
 
 
-class ListMessageMoveTasks(Struct, rename="pascal"):
+class ListMessageMoveTasksRequest(Struct, rename="pascal"):
     source_arn: str | None = None
     max_results: int | None = None
 
 
-class CancelMessageMoveTask(Struct, rename="pascal"):
+class CancelMessageMoveTaskRequest(Struct, rename="pascal"):
     task_handle: str | None = None
 
 
-class GetCallerIdentity(Struct):
+class GetCallerIdentityRequest(Struct):
     """Of another service: what tools ask before anything else."""

@@ -15,9 +15,9 @@ from penstock.faces.answers import Error, json_response
 from penstock.faces.description import Op
 from penstock.faces.permission import Permission, Scope
 from penstock.faces.sqs import description
-from penstock.faces.sqs.addresses import Place
+from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.answers import (
-    Answers,
+    Failed,
     JsonAnswers,
     RequestIds,
     XmlAnswers,
@@ -34,7 +34,7 @@ _ACTIONS: Final = "post, poll, get_status or admin"
 _JSON_MEDIA: Final = b"application/x-amz-json"
 
 
-def sqs_routes(broker: Broker, place: Place, verify: Verify | None = None) -> list[Route]:
+def sqs_routes(broker: Broker, place: AwsPlace, verify: Verify | None = None) -> list[Route]:
     """`verify` is asked about every request as a whole, before anything is done with it."""
     ids, table = RequestIds(), operations(broker, place)
     in_json, in_xml = JsonAnswers(ids), XmlAnswers(ids)
@@ -42,12 +42,12 @@ def sqs_routes(broker: Broker, place: Place, verify: Verify | None = None) -> li
     by_query = QueryProtocol(table, caller_identity(place), in_xml, verify).serve
 
     def post(pattern: str, describe: Op) -> Route:
-        json_route = _route("POST", pattern, by_json, in_json, describe)
-        query_route = _route("POST", pattern, by_query, in_xml, describe)
+        json_route = _route("POST", pattern, by_json, in_json.failed, describe)
+        query_route = _route("POST", pattern, by_query, in_xml.failed, describe)
         return replace(json_route, choose=lambda request: json_route if _is_json(request) else query_route)
 
     def get(pattern: str, describe: Op) -> Route:
-        return _route("GET", pattern, by_query, in_xml, describe)
+        return _route("GET", pattern, by_query, in_xml.failed, describe)
 
     # The account that this server names is a word of its own, so that a queue may be called like a part of another
     # API's path. Any other account leads to the same queues.
@@ -70,19 +70,19 @@ def explaining(errors: Errors) -> Errors:
     def refused(request: Request | None, status: int, reason: str) -> Response:
         if request is None or not _is_ours(request):
             return errors.refused(request, status, reason)
-        return by_edge(in_json if _is_json(request) else in_xml, status, reason)
+        return by_edge((in_json if _is_json(request) else in_xml).failed, status, reason)
 
     return replace(errors, refused=refused)
 
 
-def _route(method: str, pattern: str, handler: Handler, answers: Answers, describe: Op) -> Route:
+def _route(method: str, pattern: str, handler: Handler, failed: Failed, describe: Op) -> Route:
     return Route(
         method,
         pattern,
         handler,
         _BODY,
-        unreadable=to_unfinished(answers),
-        permission=Permission(_ACTIONS, Scope.ASKS_ITSELF, by_guard(answers)),
+        unreadable=to_unfinished(failed),
+        permission=Permission(_ACTIONS, Scope.ASKS_ITSELF, by_guard(failed)),
         describe=describe,
     )
 

@@ -27,11 +27,11 @@ from penstock.faces.sqs.checks import (
     check_size,
     checked_entries,
 )
-from penstock.faces.sqs.errors import Refused, missing, wrong, wrong_value
+from penstock.faces.sqs.errors import Rejection, missing, wrong, wrong_value
 from penstock.faces.sqs.message_attributes import DEDUP_ID, NONE, SENDER, TRACE, Kept, kept, kept_trace
 from penstock.faces.sqs.queue_attributes import longest_message, needs_dedup_id
 from penstock.faces.sqs.receipts import failed_entry
-from penstock.faces.sqs.requests import SendEntry, SendMessage, SendMessageBatch
+from penstock.faces.sqs.requests import SendEntry, SendMessageBatchRequest, SendMessageRequest
 from penstock.faces.sqs.results import FailedEntry, SentBatch, SentEntry, SentMessage
 from penstock.ids import dedup_key_of, seq_of
 from penstock.model import Dedup, Draft, Groups, Queue, Sent
@@ -61,11 +61,11 @@ class _Letter(Struct, frozen=True, gc=False):
         return len(self.body) + self.attributes.size
 
 
-class Sends:
+class Outbox:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
-    def send(self, request: Request, asked: SendMessage, queue: str) -> Pending[SentMessage]:
+    def send(self, request: Request, asked: SendMessageRequest, queue: str) -> Pending[SentMessage]:
         letter = _letter(request, asked)
         is_fifo = queue.endswith(FIFO_SUFFIX)
         if _fits_any_queue(letter, is_fifo):
@@ -91,14 +91,14 @@ class Sends:
 
         return self._broker.send(queue, (_draft(letter, is_fifo),)).map(answer)
 
-    def send_batch(self, request: Request, asked: SendMessageBatch, queue: str) -> Pending[SentBatch]:
+    def send_batch(self, request: Request, asked: SendMessageBatchRequest, queue: str) -> Pending[SentBatch]:
         entries = checked_entries(asked.entries)
         letters: dict[str, _Letter] = {}
-        failed: dict[str, Refused] = {}
+        failed: dict[str, Rejection] = {}
         for entry in entries:
             try:
                 letters[str(entry.id)] = _letter(request, entry)
-            except Refused as error:
+            except Rejection as error:
                 failed[str(entry.id)] = error
         check_batch_size(sum(letter.size for letter in letters.values()))
         order = [str(entry.id) for entry in entries]
@@ -117,14 +117,14 @@ class Sends:
                     _check_kind(letter, about, wrong(_NO_GROUP))
                     check_size(letter.size, longest_message(about))
                     good[entry_id] = _with_dedup_id(letter, about)
-                except Refused as error:
+                except Rejection as error:
                     failed[entry_id] = error
             return self._post_batch(queue, order, good, failed, about.settings.groups is Groups.FIFO)
 
         return chained(self._broker.find_queues((queue,)), judge)
 
     def _post_batch(
-        self, queue: str, order: list[str], letters: dict[str, _Letter], failed: dict[str, Refused], is_fifo: bool
+        self, queue: str, order: list[str], letters: dict[str, _Letter], failed: dict[str, Rejection], is_fifo: bool
     ) -> Pending[SentBatch]:
         def answer(sent: list[Sent]) -> SentBatch:
             results = zip(letters.items(), sent, strict=True)
@@ -137,7 +137,7 @@ class Sends:
         return self._broker.send(queue, [_draft(letter, is_fifo) for letter in letters.values()]).map(answer)
 
 
-def _letter(request: Request, asked: SendMessage | SendEntry) -> _Letter:
+def _letter(request: Request, asked: SendMessageRequest | SendEntry) -> _Letter:
     body = body_bytes(asked.message_body)
     check_delay(asked.delay_seconds)
     group, dedup_id = asked.message_group_id, asked.message_deduplication_id
@@ -170,7 +170,7 @@ def _there(found: list[Queue | None], name: str) -> Queue:
     return queue
 
 
-def _check_ids(letter: _Letter, queue: Queue, no_group: Refused) -> None:
+def _check_ids(letter: _Letter, queue: Queue, no_group: Rejection) -> None:
     if queue.settings.groups is not Groups.FIFO:
         return
     if letter.group is None:
@@ -179,8 +179,8 @@ def _check_ids(letter: _Letter, queue: Queue, no_group: Refused) -> None:
         raise wrong(_NO_DEDUP_ID)
 
 
-def _check_kind(letter: _Letter, queue: Queue, no_group: Refused) -> None:
-    """Raises Refused for what does not fit a queue of its kind."""
+def _check_kind(letter: _Letter, queue: Queue, no_group: Rejection) -> None:
+    """Raises Rejection for what does not fit a queue of its kind."""
     _check_ids(letter, queue, no_group)
     if queue.settings.groups is Groups.FIFO:
         if letter.delay_s:

@@ -10,7 +10,7 @@ from penstock.errors import QueueNotFound
 from penstock.faces.sqs.checks import TAG_KEY_LENGTH, TAG_VALUE_LENGTH, TAGS
 from penstock.faces.sqs.errors import missing, wrong, wrong_value
 from penstock.faces.sqs.queue_attributes import RESERVED, tags_of
-from penstock.faces.sqs.requests import QueueRequest, TagQueue, UntagQueue
+from penstock.faces.sqs.requests import QueueRequest, TagQueueRequest, UntagQueueRequest
 from penstock.faces.sqs.results import QueueTags
 from penstock.model import Queue, QueueChange
 from penstock.pending import Pending, chained
@@ -40,7 +40,7 @@ class Tags:
     def list(self, _request: Request, _asked: QueueRequest, queue: str) -> Pending[QueueTags]:
         return self._broker.find_queues((queue,)).map(lambda found: QueueTags(tags_of(_there(found, queue))))
 
-    def add(self, _request: Request, asked: TagQueue, queue: str) -> Pending[None]:
+    def add(self, _request: Request, asked: TagQueueRequest, queue: str) -> Pending[None]:
         if not asked.tags:
             raise missing("Tags")
         tags = asked.tags
@@ -51,7 +51,7 @@ class Tags:
 
         return chained(self._broker.find_queues((queue,)), set_them)
 
-    def remove(self, _request: Request, asked: UntagQueue, queue: str) -> Pending[None]:
+    def remove(self, _request: Request, asked: UntagQueueRequest, queue: str) -> Pending[None]:
         if asked.tag_keys is None:
             raise missing("TagKeys")
         if not asked.tag_keys:
