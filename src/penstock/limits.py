@@ -34,7 +34,7 @@ BEHIND = SHIPPED + 1
 SHIPMENT_ROWS = 1_000_000
 EXPORT_ROWS = 10_000_000
 IDEMPOTENCY_KEY_LENGTH = 255
-# Names that callers give: of a group, of a message that must not be stored twice, and of a claim that may be repeated.
+# Names that callers give: to a group, to a message that must not be stored twice, to a claim that may be repeated.
 GROUP_LENGTH = 128
 DEDUP_ID_LENGTH = 128
 ATTEMPT_LENGTH = 128
@@ -56,7 +56,8 @@ MOVES_PER_SECOND = 1_000_000
 class Limits:
     """How much a store and its broker do at once, and how long they remember. A store is opened with one of these."""
 
-    # The bodies and attributes that one claim, peek or page of the ledger hands out: it stops early rather than fill the memory.
+    # The bodies and attributes that one claim, peek or page of the ledger hands out: it stops early rather than fill
+    # the memory.
     claim_bytes: int = 16 * 1024 * 1024
     # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
     # size, so that a request waits for a step, which takes about as long as a few sends, and never for a whole queue.

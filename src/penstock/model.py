@@ -106,8 +106,8 @@ class QueueChange(Struct, frozen=True, kw_only=True):
 
 
 class Queue(Struct, frozen=True):
-    """`number` is the store's own; it is never used again after the queue is deleted. `modified_at` is when its settings
-    were last changed."""
+    """`number` is the store's own; it is never used again after the queue is deleted. `modified_at` is when its
+    settings were last changed."""
 
     number: int
     name: str
@@ -141,8 +141,8 @@ class Sent(Struct, frozen=True, gc=False):
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):
-    """A message as it is handed out. `ready_at` is the end of its claim or delay, 0 when ready, and `limits.BEHIND` while
-    it waits behind another of its group."""
+    """A message as it is handed out. `ready_at` is the end of its claim or delay, 0 when ready, and `limits.BEHIND`
+    while it waits behind another of its group."""
 
     id: str
     seq: int

@@ -207,9 +207,8 @@ def serve(unit: Unit, operations: list[Operation], now: int, limits: Limits) -> 
             acks.append(operation)
         elif isinstance(operation, Work):
             works.append(operation)
-    if sends or acks or claims:
-        # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
-        unit.take_turns(_Turns(sends, claims, acks))
+    # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
+    unit.take_turns(_Turns(sends, claims, acks))
     for work in works:
         _serve_work(unit, work, now, limits)
     for queue, group in sorted(sends.items()):

@@ -17,9 +17,9 @@ backoff, one whose claim has run out is delayed for `policy.backoff_ms` from the
 (at most `promote_rows` of them, or as many as it asks for), then takes the oldest ready ones by sequence number.
 
 In a queue with `Groups.FIFO` the messages of a group form a line, by sequence number. A claim may take, of a line, the
-messages from the first up to one that is hidden: claimed, or delayed. The others wait behind it, and count as ready. The
-first of a line has a `ready_at` as any message; the others have that of their own claim, or `limits.BEHIND`. Every verb
-leaves lines so: where the first one leaves, or returns, the next one is ready. A message in line has the delay of its
+messages from the first up to one that is hidden: claimed, or delayed. The others wait behind it, and count as ready.
+The first of a line has a `ready_at` as any message; the others have that of their own claim, or `limits.BEHIND`. Every
+verb leaves lines so: where the first one leaves, the next one has its turn. A message in line has the delay of its
 queue, as that is when its turn comes, and none of its own. A message without a group waits for no other.
 
 Several processes may hold the same store. Verbs are correct because they run in a transaction, never because a process
@@ -234,8 +234,9 @@ class Unit(Protocol):
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
         messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, moves
         that ended `move_kept_ms` ago, ended shipments (but the latest of each consumer), and sends with a key, claims
-        with an attempt and dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished
-        go on ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
+        with an attempt and dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time
+        are lost here, and those whose end is not finished go on ending. Consumers without a sign of life are cleared
+        away as by `Consumers.reap`.
 
         Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
         are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
@@ -248,8 +249,8 @@ class Unit(Protocol):
 
 
 class Messages(Protocol):
-    """What else can be done to messages, beyond the send, claim and ack that every store has: send or claim them once by
-    a key, hold them for longer and give them back, look at them, and remove them.
+    """What else can be done to messages, beyond the send, claim and ack that every store has: send or claim them once
+    by a key, hold them for longer and give them back, look at them, and remove them.
 
     One noun, because a store keeps all of it or none: each verb needs what only such a store has, receipts that name a
     claim, the order of `peek`, or a memory of earlier sends. See `Unit` for what else comes with it.
