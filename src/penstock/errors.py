@@ -3,6 +3,7 @@
     PenstockError
     ├── CallerError               the caller must change the request
     │   ├── InvalidRequest        a value that does not parse or is out of range
+    │   │   └── SettingFixed      it was chosen when the queue was made
     │   ├── UnsupportedMediaType  a body of another content type is required
     │   ├── TooLarge              over a limit; says which
     │   ├── QueueNotFound
@@ -51,6 +52,10 @@ class CallerError(PenstockError):
 
 
 class InvalidRequest(CallerError):
+    pass
+
+
+class SettingFixed(InvalidRequest):
     pass
 
 

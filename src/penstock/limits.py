@@ -13,7 +13,7 @@ INT32_MAX = 2**31 - 1
 # What a caller may ask for.
 NAME_LENGTH = 255
 BODY_BYTES = 1024 * 1024
-ATTRIBUTES_BYTES = 64 * 1024
+ATTRIBUTES_BYTES = BODY_BYTES
 CONTENT_TYPE_BYTES = 255
 CLAIM_LIMIT = 1_000
 # What the native API hands out at once.
@@ -29,9 +29,19 @@ NEVER = 253_402_300_799_000
 
 # The end of the claim on a message in a shipment, later than any other: only the shipment itself may end it.
 SHIPPED = NEVER + 999
+# Where a message stands that waits behind another of its group, later still: it has no instant, only a turn.
+BEHIND = SHIPPED + 1
 SHIPMENT_ROWS = 1_000_000
 EXPORT_ROWS = 10_000_000
 IDEMPOTENCY_KEY_LENGTH = 255
+# Names that callers give: to a group, to a message that must not be stored twice, to a claim that may be repeated.
+GROUP_LENGTH = 128
+DEDUP_ID_LENGTH = 128
+ATTEMPT_LENGTH = 128
+# Of a queue.
+LABELS = 50
+LABEL_KEY_LENGTH = 128
+LABEL_VALUE_LENGTH = 256
 
 # Of an API key.
 RULES = 100
@@ -46,7 +56,8 @@ MOVES_PER_SECOND = 1_000_000
 class Limits:
     """How much a store and its broker do at once, and how long they remember. A store is opened with one of these."""
 
-    # The bodies that one claim, peek or page of the ledger hands out: it stops early rather than fill the memory.
+    # The bodies and attributes that one claim, peek or page of the ledger hands out: it stops early rather than fill
+    # the memory.
     claim_bytes: int = 16 * 1024 * 1024
     # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
     # size, so that a request waits for a step, which takes about as long as a few sends, and never for a whole queue.
@@ -83,6 +94,8 @@ class Limits:
     # How long the end of a shipment can be asked for, and how long a settled one that was kept stays readable.
     shipment_remembered_ms: int = 30 * 24 * 60 * 60 * 1000
     shipment_kept_ms: int = 60 * 60 * 1000
+    # How long a claim with an attempt id is known again.
+    attempt_ms: int = 5 * 60 * 1000
     # How long a send with an idempotency key is known again.
     idempotency_ms: int = 30 * 24 * 60 * 60 * 1000
     # Long polls that may wait at once.

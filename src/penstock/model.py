@@ -21,6 +21,21 @@ class Dedup(IntEnum):
     OFF = 0
     SEND = 1  # the later one is not stored while the earlier one is in the queue
     CLAIM = 2  # both are stored; a claim hands out one and takes its ready twins along
+    WINDOW = 3  # the later one is not stored for a while after the first was sent, be that in the queue or gone
+
+
+class DedupScope(IntEnum):
+    """Where two messages with the same key are twins: in a queue with `Dedup.WINDOW`."""
+
+    QUEUE = 0
+    GROUP = 1
+
+
+class Groups(IntEnum):
+    """What a queue makes of the groups of its messages."""
+
+    OFF = 0  # a group is a word that travels with the message
+    FIFO = 1  # those of a group are handed out in their order: none while one before it is claimed or delayed
 
 
 class LedgerMode(IntEnum):
@@ -66,11 +81,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     redrive: Redrive | None = None
     ledger: LedgerMode = LedgerMode.OUTCOMES
     backoff: Backoff | None = None
+    groups: Groups = Groups.OFF
+    dedup_window_ms: int = 300_000
+    dedup_scope: DedupScope = DedupScope.QUEUE
+    labels: dict[str, str] = {}
 
 
 class QueueChange(Struct, frozen=True, kw_only=True):
     """New values for some settings; what is left out stays as it is. With `keeps_dedup`, a queue that deduplicates
-    already keeps its kind, unless it is to stop."""
+    already keeps its kind, unless it is to stop. Of `labels`, those that are named change, and None removes one."""
 
     visibility_ms: int | UnsetType = UNSET
     retention_ms: int | UnsetType = UNSET
@@ -79,16 +98,22 @@ class QueueChange(Struct, frozen=True, kw_only=True):
     redrive: Redrive | UnsetType | None = UNSET
     ledger: LedgerMode | UnsetType = UNSET
     backoff: Backoff | UnsetType | None = UNSET
+    groups: Groups | UnsetType = UNSET
+    dedup_window_ms: int | UnsetType = UNSET
+    dedup_scope: DedupScope | UnsetType = UNSET
+    labels: dict[str, str | None] | UnsetType = UNSET
     keeps_dedup: bool = False
 
 
 class Queue(Struct, frozen=True):
-    """`number` is the store's own; it is never used again after the queue is deleted."""
+    """`number` is the store's own; it is never used again after the queue is deleted. `modified_at` is when its
+    settings were last changed."""
 
     number: int
     name: str
     created_at: int
     settings: Settings
+    modified_at: int = 0
 
 
 class QueuePage(Struct, frozen=True):
@@ -105,6 +130,7 @@ class Draft(Struct, frozen=True, gc=False, array_like=True):
     delay_ms: int | None = None
     deadline_at: int | None = None
     dedup_key: bytes | None = None
+    group: str | None = None
 
 
 class Sent(Struct, frozen=True, gc=False):
@@ -115,7 +141,8 @@ class Sent(Struct, frozen=True, gc=False):
 
 
 class Message(Struct, frozen=True, gc=False, array_like=True):
-    """A message as it is handed out. `ready_at` is the end of its claim or delay, 0 when ready."""
+    """A message as it is handed out. `ready_at` is the end of its claim or delay, 0 when ready, and `limits.BEHIND`
+    while it waits behind another of its group."""
 
     id: str
     seq: int
@@ -130,6 +157,8 @@ class Message(Struct, frozen=True, gc=False, array_like=True):
     deadline_at: int | None
     # The queue that a dead letter was received from in vain.
     came_from: str | None = None
+    group: str | None = None
+    first_claimed_at: int | None = None
 
 
 class Claimed(Struct, frozen=True):
@@ -336,12 +365,14 @@ class Selection(Struct, frozen=True, omit_defaults=True):
 
 
 class MoveTerms(Struct, frozen=True, omit_defaults=True):
-    """Which messages move, how many at most, and how many a second. A dry run only counts them."""
+    """Which messages move, how many at most, and how many a second. A dry run only counts them. With `as_new`, they
+    arrive as if they were sent then: under a new id, with a new age."""
 
     selection: Selection = Selection()
     limit: int | None = None
     per_second: int | None = None
     dry_run: bool = False
+    as_new: bool = False
 
 
 WHOLE = MoveTerms()
@@ -361,7 +392,8 @@ class Move(Struct, frozen=True):
     """Messages of one queue on their way into another, in steps. `through` is the last sequence number that
     belongs to it: what is sent to the source later stays there. Without a target each dead letter goes back to the
     queue it came from; `homeless` counts those that cannot. `place` is how far a move that chooses has come, and
-    `next_at` when its pace lets it go on. `claimed` says that claimed ones go along."""
+    `next_at` when its pace lets it go on. `claimed` says that claimed ones go along. `total` is how many messages the
+    source held at the start."""
 
     id: str
     source: str
@@ -379,6 +411,7 @@ class Move(Struct, frozen=True):
     homeless: int = 0
     place: PeekAfter = PeekAfter(1, 0)
     next_at: int = 0
+    total: int = 0
 
 
 class ShipmentRef(Struct, frozen=True):

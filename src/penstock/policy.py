@@ -8,12 +8,21 @@ from enum import Enum, auto
 import msgspec
 from msgspec import UNSET
 
-from penstock.errors import MoveConflict, ShipmentConflict
-from penstock.model import Dedup, Draft, ExportRef, Move, QueueChange, Selection, Settings, ShipmentRef
-
-# How much of a hash makes a dedup key. No two messages share 128 bits by chance, and the index of the keys, which every
-# claim of a queue with twins writes to all over, is half as long.
-KEY_BYTES = 16
+from penstock import limits
+from penstock.errors import InvalidRequest, MoveConflict, SettingFixed, ShipmentConflict
+from penstock.ids import KEY_BYTES, body_hash, dedup_key_of
+from penstock.model import (
+    Dedup,
+    DedupScope,
+    Draft,
+    ExportRef,
+    Groups,
+    Move,
+    QueueChange,
+    Selection,
+    Settings,
+    ShipmentRef,
+)
 
 # How often a move with a pace takes a step, if it may move that many messages at all.
 _STEPS_PER_SECOND = 10
@@ -64,18 +73,66 @@ def doubled_ms(first_ms: int, most_ms: int, receives: int) -> int:
     return min(most_ms, first_ms << min(max(0, receives - 1), 64))
 
 
+def keeps_keys(settings: Settings) -> bool:
+    """Whether the messages of a queue have a dedup key of their own: one by which twins are found among them."""
+    return settings.dedup is Dedup.SEND or settings.dedup is Dedup.CLAIM
+
+
 def dedup_key(settings: Settings, draft: Draft, hashed: bytes) -> bytes | None:
-    """What makes two messages of a queue the same; None in a queue that does not ask."""
-    if settings.dedup is Dedup.OFF:
+    """What makes two messages of a queue the same; None in a queue whose messages keep no key."""
+    if not keeps_keys(settings):
         return None
     return draft.dedup_key or hashed[:KEY_BYTES]
 
 
 def dedup_key_on_arrival(settings: Settings, key: bytes | None, hashed: bytes) -> bytes | None:
     """The key of a message that moves into a queue: its own, or a new one where the queue asks for it."""
-    if key is None and settings.dedup is not Dedup.OFF:
+    if key is None and keeps_keys(settings):
         return hashed[:KEY_BYTES]
     return key
+
+
+def window_key(settings: Settings, draft: Draft, hashed: bytes) -> bytes:
+    """By which a queue with `Dedup.WINDOW` knows a message again. A body stands for its hash in hexadecimal digits, so
+    that a sender may as well give these as its dedup id."""
+    key = draft.dedup_key or dedup_key_of(hashed.hex())
+    if settings.dedup_scope is DedupScope.GROUP and draft.group is not None:
+        return body_hash(draft.group.encode("utf-8", "surrogatepass") + b"\0" + key)[:KEY_BYTES]
+    return key
+
+
+def check_settings(settings: Settings, former: Settings | None = None) -> None:
+    """Raises InvalidRequest for settings that do not go together, or not after the former ones."""
+    if former is not None and settings.groups is not former.groups:
+        raise SettingFixed("the groups of a queue are chosen when it is made, and cannot be changed")
+    if settings.groups is Groups.FIFO and settings.dedup is Dedup.CLAIM:
+        # Twins stand behind each other, in one group or in several, and would be passed over.
+        raise InvalidRequest("a queue with groups cannot deduplicate by claim")
+
+
+def waits_in_line(settings: Settings, group: str | None) -> bool:
+    """Whether a message waits for those of its group before it."""
+    return group is not None and settings.groups is Groups.FIFO
+
+
+def refuse_own_delay(settings: Settings, drafts: Iterable[Draft]) -> None:
+    """A message that waits in line has the delay of its queue, so that it cannot keep back those behind it for longer
+    than they expect. Raises InvalidRequest."""
+    for draft in drafts if settings.groups is Groups.FIFO else ():
+        if draft.delay_ms is not None and draft.group is not None:
+            raise InvalidRequest("a message of a group has the delay of its queue, and none of its own")
+
+
+def line_ready_at(settings: Settings, now: int, sent_at: int, receives: int) -> int:
+    """When the first message of a group may be claimed, once no other is before it; 0 is at once. The delay is that
+    which the queue has now."""
+    until = sent_at + settings.delay_ms
+    return until if not receives and settings.delay_ms and until > now else 0
+
+
+def is_hidden(ready_at: int) -> bool:
+    """Whether a message of a group keeps those behind it back: it is claimed or delayed."""
+    return ready_at not in (0, limits.BEHIND)
 
 
 def refuse_conflict(source: str, target: str | None, unfinished: Iterable[Move]) -> None:
@@ -116,6 +173,9 @@ def move_wait_ms(move: Move, now: int) -> int:
 def changed(settings: Settings, change: QueueChange) -> Settings:
     """The settings of a queue after a change."""
     changes = {name: value for name in settings.__struct_fields__ if (value := getattr(change, name)) is not UNSET}
+    if change.labels is not UNSET:
+        named = {**settings.labels, **change.labels}
+        changes["labels"] = {key: value for key, value in named.items() if value is not None}
     if change.keeps_dedup and change.dedup is not Dedup.OFF and settings.dedup is not Dedup.OFF:
         changes["dedup"] = settings.dedup
     return msgspec.structs.replace(settings, **changes)

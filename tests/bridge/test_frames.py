@@ -14,7 +14,7 @@ from penstock.bridge.frames import HEADER_BYTES, BrokenBridge, FrameReader, Fram
 
 
 def calls(number: int, name: str = "q") -> Calls:
-    return Calls([], [ClaimCall(number, name, 1, None, 0)], [], [], [])
+    return Calls([], [ClaimCall(number, name, 1, None, 0, None)], [], [], [])
 
 
 def read_numbers(reader: FrameReader, data: bytes) -> list[int]:
@@ -58,7 +58,7 @@ def test_a_frame_that_is_missing_ends_the_bridge() -> None:
 def test_a_frame_of_another_version_ends_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = FrameWriter().frame(calls(1))
     frame[HEADER_BYTES - 1] += 1
-    with pytest.raises(BrokenBridge, match="version 2, not 1"):
+    with pytest.raises(BrokenBridge, match="version 3, not 2"):
         FrameReader().feed(bytes(frame))
 
 

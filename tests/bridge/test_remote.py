@@ -193,13 +193,13 @@ def frame(number: int, content: bytes, version: int = frames.VERSION, length: in
 
 EMPTY = b"\x95" + b"\x90" * 5
 BROKEN = {
-    "noise": (b"\xff" * 64, "version 255, not 1"),
+    "noise": (b"\xff" * 64, "version 255, not 2"),
     "not a frame's content": (frame(0, b"\xc1"), "DecodeError"),
     "content cut short": (frame(0, EMPTY[:-1]), "truncated"),
     "more than is known": (frame(0, b"\x96" + b"\x90" * 6), "ValidationError"),
     "doubled": (frame(0, EMPTY) * 2, "frame 0 came where frame 1 was expected"),
     "one left out": (frame(0, EMPTY) + frame(2, EMPTY), "frame 2 came where frame 1 was expected"),
-    "of another version": (frame(0, EMPTY, version=frames.VERSION + 1), "version 2, not 1"),
+    "of another version": (frame(0, EMPTY, version=frames.VERSION + 1), "version 3, not 2"),
     "too long": (frame(0, b"", length=frames.LONGEST + 1), "too long"),
 }
 

@@ -172,7 +172,7 @@ def test_a_hard_link_to_something_else_is_only_ever_unlinked(desk: Desk, root: P
 
 
 LACKING = {
-    "update": lambda unit: unit.update_queue("q", Settings(delay_ms=1)),
+    "update": lambda unit: unit.update_queue("q", Settings(delay_ms=1), 0),
     "settings": lambda unit: unit.create_queue("other", Settings(delay_ms=1), 0),
     "attributes": lambda unit: unit.send("q", [Draft(b"x", attributes={"a": "b"})], 0),
     "delay": lambda unit: unit.send("q", [Draft(b"x", delay_ms=1)], 0),

@@ -245,7 +245,7 @@ class Verbs:
 
     def update(self, name: str = "q", **settings: Any) -> Queue:
         with self.unit() as unit:
-            return unit.update_queue(name, Settings(**settings))
+            return unit.update_queue(name, Settings(**settings), self.now)
 
     def delete(self, name: str = "q") -> Queue:
         with self.unit() as unit:

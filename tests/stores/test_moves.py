@@ -35,7 +35,7 @@ def test_a_new_move_is_in_progress_and_has_moved_nothing(two):
     two.send(b"x", to="here")
     assert two.moves.find() is None
     started = two.moves.start("here", "there")
-    assert started == Move("m", "here", "there", two.last_seq(), two.now)
+    assert started == Move("m", "here", "there", two.last_seq(), two.now, total=1)
     assert two.moves.find() == started
     assert started.status is MoveStatus.IN_PROGRESS
     assert two.seen("here") == [b"x"]

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
+import psycopg
 import pytest
 
 from penstock.errors import ShipmentEnded, TryAgain
@@ -17,6 +18,7 @@ from penstock.model import Draft, Export, ExportRef, Outcome, Settings, Shipment
 from penstock.stores import Store, Unit, open_store
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import RawSql
+from penstock.stores.sql.engines.postgresql import PostgresDatabase
 from penstock.stores.sql.session import Session
 from tests.stores.conftest import Verbs, check_conservation
 
@@ -184,18 +186,33 @@ def test_no_export_passes_over_rows_of_a_unit_that_is_still_open(servers: list[S
     assert made.rows == 7
 
 
+_QUEUE = (
+    "INSERT INTO queue (number, name, created_at, deleted_at, visibility_ms, retention_ms, delay_ms, dedup, ledger)"
+)
+# A queue with a message, and one that was deleted.
+FIRST_CONTENTS = (
+    f"{_QUEUE} VALUES (1, 'q', 0, NULL, 30000, 1000000000000, 0, 0, 1)",
+    f"{_QUEUE} VALUES (2, 'gone', 0, 5, 30000, 1000000000000, 0, 0, 1)",
+    "INSERT INTO message (seq, queue, ready_at, sent_at, receives, claim, body_hash, body)"
+    " VALUES (SEQ, 1, 0, 1000000, 0, 0, OLD, OLD)",
+)
+
+
 def fill_first_schema(session: Session) -> None:
-    """A queue with a message, and one that was deleted. Not by the verbs, which know the latest schema only."""
-    for number, name, deleted_at in ((1, "q", None), (2, "gone", 5)):
-        RawSql(session.engine).run(
-            """INSERT INTO queue (number, name, created_at, deleted_at, visibility_ms, retention_ms, delay_ms, dedup,
-                                  ledger)
-               VALUES (?, ?, 0, ?, 30000, 1000000000000, 0, 0, 1)""",
-            (number, name, deleted_at),
-        )
+    """Not by the verbs, which know the latest schema only."""
     [seq] = session.engine.next_seqs(1)
-    session.engine.insert_messages([(seq, 1, 0, 1_000_000, None, None, None, None, b"hash", b"old")])
+    for statement in FIRST_CONTENTS:
+        RawSql(session.engine).run(statement.replace("SEQ", str(seq)).replace("OLD", f"x'{b'old'.hex()}'"))
     session.arrived(1, 1)
+
+
+def fill_first_schema_of_postgresql(url: str) -> None:
+    """A connection of the store prepares what it says, and so knows the latest schema only, too."""
+    PostgresDatabase(url).prepare()
+    with psycopg.connect(url, autocommit=True, options="-c search_path=penstock") as connection:
+        for statement in (*FIRST_CONTENTS, "INSERT INTO tally VALUES (1, 0, 1, 0)"):
+            statement = statement.replace("SEQ", "nextval('message_seq')").replace("OLD", "convert_to('old', 'UTF8')")
+            connection.execute(statement.encode())
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres", "mariadb"])
@@ -206,8 +223,11 @@ def test_a_store_of_the_first_schema_gets_the_tables_of_the_others(
     scripts = schema.scripts
     with monkeypatch.context() as patched:
         patched.setattr(schema, "scripts", lambda dialect: scripts(dialect)[:1])
-        with closing(open_store(url)) as store, store.unit() as unit:
-            fill_first_schema(unit.session)
+        if database == "postgres":
+            fill_first_schema_of_postgresql(url)
+        else:
+            with closing(open_store(url)) as store, store.unit() as unit:
+                fill_first_schema(unit.session)
     with closing(open_store(url)) as store:
         verbs = Verbs(store)
         assert verbs.names() == ["q"]

@@ -41,6 +41,7 @@ EVERYWHERE = {
     "KeySql.all": "api_key: the same",
     "MoveSql.latest": "move: those of one day",
     "MoveSql.forget": "move: the same",
+    "LineSql.queues": "queue: those that have groups, at which the sweep looks; it ends with its LIMIT",
 }
 # What MariaDB reads by an index of another shape.
 NOT_ON_MARIADB = {
@@ -69,10 +70,13 @@ SAMPLES: dict[str, Any] = {
     "consumer": "c7",
     "send_key": b"k7",
     "dedup_key": b"d7",
+    "attempt_key": b"a7",
+    "grp": b"g7",
     "state": "settled",
     "tablename": "message",
     "table_name": "message",
 }
+SAMPLES_BELOW = {"name": "q9"}
 BOUNDS = {"=": 7, "<>": 7, "+": 7, ">": 100, ">=": 100, "<": 1_500, "<=": 1_500}
 
 
@@ -80,6 +84,7 @@ BOUNDS = {"=": 7, "<>": 7, "+": 7, ">": 100, ">=": 100, "<": 1_500, "<=": 1_500}
 TEXTS = {
     "consumer": "c{}",
     "delivery": "at_least_once",
+    "held": "[]",
     "holding": "[]",
     "name": "q{}",
     "rules": "[]",
@@ -89,8 +94,26 @@ TEXTS = {
     "status": "COMPLETE",
     "target": "q{}",
 }
-OCTETS = {"body": b"b%d", "body_hash": b"h%d", "dedup_key": b"d%d", "digest": b"g%d", "send_key": b"k%d"}
-EMPTY = {"attributes", "came_from", "content_type", "deadline_at", "deleted_at", "error", "revoked_at", "terms"}
+OCTETS = {
+    "attempt_key": b"a%d",
+    "body": b"b%d",
+    "body_hash": b"h%d",
+    "dedup_key": b"d%d",
+    "digest": b"g%d",
+    "grp": b"g%d",
+    "send_key": b"k%d",
+}
+EMPTY = {
+    "attributes",
+    "came_from",
+    "content_type",
+    "deadline_at",
+    "deleted_at",
+    "error",
+    "labels",
+    "revoked_at",
+    "terms",
+}
 
 
 def value(table: Table, column: str, number: int) -> object:
@@ -146,7 +169,8 @@ def parameters(text: str, sign: str) -> Iterator[tuple[str, Any]]:
         else:
             found = re.search(r"(\w+)\)? (=|<>|<|<=|>|>=|\+) $", part)
             column, how = found.groups() if found else ("", "=")
-            yield part, "x7" if column == "id" and is_by_name else SAMPLES.get(column, BOUNDS[how])
+            sample = SAMPLES_BELOW.get(column) if how == "<" else None
+            yield part, "x7" if column == "id" and is_by_name else sample or SAMPLES.get(column, BOUNDS[how])
 
 
 class Planner(Protocol):

@@ -19,7 +19,7 @@ def test_a_new_queue(verbs):
     verbs.create("dead")
     with verbs.unit() as unit:
         created = unit.create_queue("q", UNUSUAL, verbs.now)
-    assert created == Queue(created.number, "q", verbs.now, UNUSUAL)
+    assert created == Queue(created.number, "q", verbs.now, UNUSUAL, verbs.now)
     assert verbs.find() == created
     assert verbs.seen() == []
 
@@ -64,8 +64,8 @@ def test_an_update_replaces_all_settings(verbs):
     verbs.create("dead")
     created = verbs.create(visibility_ms=99)
     with verbs.unit() as unit:
-        updated = unit.update_queue("q", UNUSUAL)
-    assert updated == Queue(created.number, "q", created.created_at, UNUSUAL)
+        updated = unit.update_queue("q", UNUSUAL, 7)
+    assert updated == Queue(created.number, "q", created.created_at, UNUSUAL, 7)
     assert verbs.find() == updated
     assert verbs.update().settings == Settings()
 

@@ -543,7 +543,7 @@ class TestSharing:
         fill(opened)
         bodies(other)
         with opened.unit() as unit:
-            unit.update_queue("q", Settings(visibility_ms=5))
+            unit.update_queue("q", Settings(visibility_ms=5), 0)
             unit.send("q", [Draft(b"100")], NOW)
         with other.unit() as unit:
             [message] = unit.claim("q", 1, NOW, None).messages

@@ -237,7 +237,7 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule(name=names, wanted=queue_settings)
     def update_queue(self, name: str, wanted: Settings) -> None:
-        self.both(lambda unit, _: unit.update_queue(name, wanted))
+        self.both(lambda unit, _: unit.update_queue(name, wanted, self.now))
 
     @rule(name=names)
     def delete_queue(self, name: str) -> None:

@@ -56,7 +56,7 @@ def busy(verbs):
 
 VERBS = {
     "create": lambda unit, now, held: unit.create_queue("new", Settings(), now),
-    "update": lambda unit, now, held: unit.update_queue("q", Settings(delay_ms=1)),
+    "update": lambda unit, now, held: unit.update_queue("q", Settings(delay_ms=1), 0),
     "delete": lambda unit, now, held: unit.delete_queue("dead", now),
     "send": lambda unit, now, held: unit.send("q", [Draft(b"a"), Draft(b"b", delay_ms=9)], now),
     "send once": lambda unit, now, held: unit.send("once", [Draft(b"twin"), Draft(b"b")], now + 3 * 10**12),
@@ -138,8 +138,8 @@ def test_a_unit_is_lost_by_any_exception(verbs, error):
 FAILING = {
     "create": lambda unit, now: unit.create_queue("q", Settings(), now),
     "create with redrive": lambda unit, now: unit.create_queue("new", Settings(redrive=Redrive(1, "no")), now),
-    "update": lambda unit, now: unit.update_queue("no", Settings()),
-    "update with redrive": lambda unit, now: unit.update_queue("q", Settings(redrive=Redrive(1, "no"))),
+    "update": lambda unit, now: unit.update_queue("no", Settings(), now),
+    "update with redrive": lambda unit, now: unit.update_queue("q", Settings(redrive=Redrive(1, "no")), now),
     "delete": lambda unit, now: unit.delete_queue("no", now),
     "send": lambda unit, now: unit.send("no", [Draft(b"x")], now),
     "claim": lambda unit, now: unit.claim("no", 1, now, None),
@@ -184,7 +184,7 @@ def test_verbs_of_one_unit_see_each_other(verbs):
         assert (twin.id, twin.stored) == (first.id, False)
         [message] = unit.claim("q", 1, now, None).messages
         assert unit.ledger.tally("q").arrived == 1
-        unit.update_queue("q", Settings(ledger=LedgerMode.BODIES))
+        unit.update_queue("q", Settings(ledger=LedgerMode.BODIES), 0)
         assert unit.ack([Receipt(message.id, message.claim)], now) == [True]
         assert [row.body for row in unit.ledger.rows(0, 10)] == [b"x"]
         unit.delete_queue("q", now)

@@ -27,6 +27,7 @@ class ClaimCall(Struct, array_like=True, gc=False):
     limit: int
     hold_ms: int | None
     wait_ms: int
+    attempt: str | None
 
 
 class AckCall(Struct, array_like=True, gc=False):

@@ -103,7 +103,7 @@ class Desk:
             broker.ack(ack.receipts).listen(reply.acked, reply.failed)
         for claim in calls.claims:
             reply = _Reply(self, claim.number)
-            pending = broker.claim(claim.queue, claim.limit, claim.hold_ms, claim.wait_ms)
+            pending = broker.claim(claim.queue, claim.limit, claim.hold_ms, claim.wait_ms, claim.attempt)
             if claim.wait_ms:
                 self.waiting[claim.number] = pending
             pending.listen(reply.claimed, reply.failed)

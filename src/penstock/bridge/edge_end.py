@@ -79,11 +79,13 @@ class EdgeEnd:
             self._flush()
         return pending
 
-    def claim(self, queue: str, limit: int, hold_ms: int | None, wait_ms: int) -> Pending[list[Message]]:
+    def claim(
+        self, queue: str, limit: int, hold_ms: int | None, wait_ms: int, attempt: str | None
+    ) -> Pending[list[Message]]:
         if self._is_full():
             return _refused()
         pending, number = self._begin(_CALL_BYTES)
-        self._claims.append(ClaimCall(number, queue, limit, hold_ms, wait_ms))
+        self._claims.append(ClaimCall(number, queue, limit, hold_ms, wait_ms, attempt))
         if wait_ms:
             pending.on_cancel = partial(self._call_off, number)
         return pending

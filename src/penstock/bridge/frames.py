@@ -14,7 +14,7 @@ from penstock.bridge.calls import Answers, Calls, encode_into
 from penstock.errors import PenstockError
 
 # Raised with every change of what frames hold.
-VERSION: Final = 1
+VERSION: Final = 2
 # The length of what follows, the number of the frame, the version.
 HEADER: Final = Struct(">IIB")
 HEADER_BYTES: Final = 9

@@ -76,8 +76,10 @@ class RemoteBroker:
     def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
         return self.call("send_once", queue, drafts, key, digest)
 
-    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
-        return rejected(gone()) if self.bridge is None else self.bridge.claim(queue, limit, hold_ms, wait_ms)
+    def claim(
+        self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0, attempt: str | None = None
+    ) -> Pending[list[Message]]:
+        return rejected(gone()) if self.bridge is None else self.bridge.claim(queue, limit, hold_ms, wait_ms, attempt)
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
         return rejected(gone()) if self.bridge is None else self.bridge.ack(receipts)
@@ -90,6 +92,9 @@ class RemoteBroker:
 
     def release(self, receipts: Sequence[Receipt], delay_ms: int | None = None) -> Pending[list[bool]]:
         return self.call("release", receipts, delay_ms)
+
+    def locate(self, receipts: Sequence[Receipt]) -> Pending[list[str | None]]:
+        return self.call("locate", receipts)
 
     def release_all(self, queue: str) -> Pending[int]:
         return self.call("release_all", queue)
@@ -128,6 +133,12 @@ class RemoteBroker:
 
     def list_queues(self, offset: int, limit: int) -> Pending[QueuePage]:
         return self.call("list_queues", offset, limit)
+
+    def page_queues(self, prefix: str, after: str, limit: int) -> Pending[list[Queue]]:
+        return self.call("page_queues", prefix, after, limit)
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> Pending[list[Queue]]:
+        return self.call("dead_letter_sources", queue, after, limit)
 
     def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
         return self.call("count_queues", offset, limit)

@@ -21,6 +21,7 @@ from penstock.broker.ledger import Exports, Ledger
 from penstock.broker.messages import (
     AckPermitted,
     CountMessages,
+    Locate,
     Peek,
     Purge,
     PurgeOlder,
@@ -34,11 +35,13 @@ from penstock.broker.polls import Polls
 from penstock.broker.queues import (
     CountQueues,
     CreateQueue,
+    DeadLetterSources,
     DeleteQueue,
     DescribeQueue,
     EnsureQueue,
     FindQueues,
     ListQueues,
+    PageQueues,
     UpdateQueue,
 )
 from penstock.broker.shipments import Shipments
@@ -133,6 +136,9 @@ class LocalBroker:
     def release(self, receipts: Sequence[Receipt], delay_ms: int | None = None) -> Pending[list[bool]]:
         return self._commit.work(Release(receipts, delay_ms))
 
+    def locate(self, receipts: Sequence[Receipt]) -> Pending[list[str | None]]:
+        return self._commit.work(Locate(receipts))
+
     def release_all(self, queue: str) -> Pending[int]:
         return self._commit.work(ReleaseAll(queue))
 
@@ -170,6 +176,12 @@ class LocalBroker:
 
     def list_queues(self, offset: int, limit: int) -> Pending[QueuePage]:
         return self._commit.work(ListQueues(offset, limit))
+
+    def page_queues(self, prefix: str, after: str, limit: int) -> Pending[list[Queue]]:
+        return self._commit.work(PageQueues(prefix, after, limit))
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> Pending[list[Queue]]:
+        return self._commit.work(DeadLetterSources(queue, after, limit))
 
     def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
         return self._commit.work(CountQueues(offset, limit))

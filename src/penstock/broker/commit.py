@@ -65,9 +65,11 @@ class Commit:
         self.submit(operation)
         return operation
 
-    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
+    def claim(
+        self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0, attempt: str | None = None
+    ) -> Pending[list[Message]]:
         wait_until = self._loop.time() + wait_ms / 1000 if wait_ms else 0.0
-        operation = Claim(queue, limit, hold_ms, wait_until)
+        operation = Claim(queue, limit, hold_ms, wait_until, attempt)
         if wait_ms:
             operation.on_cancel = operation.stop_waiting
         self.submit(operation)

@@ -28,6 +28,14 @@ class AckPermitted(Struct, frozen=True):
         return unit.ack(self.receipts, now)
 
 
+class Locate(Struct, frozen=True):
+    receipts: Sequence[Receipt]
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[str | None]:
+        return needed(unit.messages, "messages").locate(self.receipts)
+
+
 class Renew(Struct, frozen=True):
     receipts: Sequence[Receipt]
     hold_ms: int

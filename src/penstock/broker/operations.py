@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 from asyncio import TimerHandle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 from penstock.errors import CallerError
 from penstock.limits import Limits
-from penstock.model import Draft, Message, Receipt, Sent, Settings
+from penstock.model import Draft, Groups, Message, Receipt, Sent, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit, ensure_queue, needed
 
@@ -102,13 +102,17 @@ class SendOnce(Send):
 
 
 class Claim(Operation):
-    """`wait_until` is in the event loop's time; `due` is when the queue has its next message, if that is known;
-    `lookers` is how many waiting claims look for a message together with this one, if it looks again."""
+    """`wait_until` is in the event loop's time; `attempt` is the name by which it may be repeated; `due` is when the
+    queue has its next message, if that is known; `lookers` is how many waiting claims look for a message together with
+    this one, if it looks again."""
 
-    __slots__ = ("due", "has_waited", "hold_ms", "limit", "lookers", "queue", "timer", "wait_until")
+    __slots__ = ("attempt", "due", "has_waited", "hold_ms", "limit", "lookers", "queue", "timer", "wait_until")
 
-    def __init__(self, queue: str, limit: int, hold_ms: int | None, wait_until: float) -> None:
+    def __init__(
+        self, queue: str, limit: int, hold_ms: int | None, wait_until: float, attempt: str | None = None
+    ) -> None:
         super().__init__()
+        self.attempt = attempt
         self.queue = queue
         self.limit = limit
         self.hold_ms = hold_ms
@@ -193,6 +197,7 @@ def serve(unit: Unit, operations: list[Operation], now: int, limits: Limits) -> 
     sends: dict[str, list[Send]] = {}
     claims: dict[tuple[str, int | None], list[Claim]] = {}
     acks: list[Ack] = []
+    works: list[Work] = []
     for operation in operations:
         if isinstance(operation, Send):
             sends.setdefault(operation.queue, []).append(operation)
@@ -201,14 +206,32 @@ def serve(unit: Unit, operations: list[Operation], now: int, limits: Limits) -> 
         elif isinstance(operation, Ack):
             acks.append(operation)
         elif isinstance(operation, Work):
-            _serve_work(unit, operation, now, limits)
+            works.append(operation)
     # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
+    unit.take_turns(_Turns(sends, claims, acks))
+    for work in works:
+        _serve_work(unit, work, now, limits)
     for queue, group in sorted(sends.items()):
         _serve_sends(unit, queue, group, now)
     if acks:
         _serve_acks(unit, acks, now)
     for (queue, hold_ms), waiting in sorted(claims.items(), key=lambda item: item[0][0]):
         _serve_claims(unit, queue, hold_ms, waiting, now, limits)
+
+
+class _Turns:
+    """The queues that operations name, for a store that wants to know."""
+
+    def __init__(
+        self, sends: dict[str, list[Send]], claims: dict[tuple[str, int | None], list[Claim]], acks: list[Ack]
+    ) -> None:
+        self._sends = sends
+        self._claims = claims
+        self._acks = acks
+
+    def __iter__(self) -> Iterator[str]:
+        named = {receipt.queue for ack in self._acks for receipt in ack.receipts if receipt.queue is not None}
+        return iter(named.union(self._sends, (queue for queue, _ in self._claims)))
 
 
 def _serve_work(unit: Unit, operation: Work, now: int, limits: Limits) -> None:
@@ -237,8 +260,11 @@ def _serve_sends_together(unit: Unit, queue: str, group: list[Send], now: int) -
             ensure_queue(unit, queue, settings, now)
         sent: list[Sent] = unit.send(queue, drafts, now)
     except CallerError as error:
-        for send in group:
-            send.fail(error)
+        if len(group) == 1:
+            group[0].fail(error)
+        else:
+            for send in group:
+                _serve_sends_together(unit, queue, [send], now)
         return
     deal_out(sent, group)
 
@@ -271,26 +297,56 @@ def _serve_acks(unit: Unit, acks: list[Ack], now: int) -> None:
 
 def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim], now: int, limits: Limits) -> None:
     wanted = 0
-    asked = []
+    asked: list[Claim] = []
     for claim in group:
         if wanted and wanted + claim.limit > limits.claim_rows:
             break  # the others want another unit
         wanted += claim.limit
         asked.append(claim)
     try:
-        claimed = unit.claim(queue, wanted, now, hold_ms)
+        if _are_one(unit, queue, asked):
+            _claim_together(unit, queue, hold_ms, asked, wanted, now)
+        else:
+            for claim in asked:
+                _claim_alone(unit, claim, now)
     except CallerError as error:
         for claim in group:
             claim.fail(error)
         return
-    messages: list[Message] = claimed.messages
-    start = 0
-    for claim in asked:
-        share = messages[start : start + claim.limit]
-        start += len(share)
-        if share or not claimed.more:
-            claim.result = share
     if any(claim.wait_until and claim.result == [] for claim in asked):
         due = unit.next_due(queue, now)
         for claim in asked:
             claim.due = due
+
+
+def _are_one(unit: Unit, queue: str, claims: list[Claim]) -> bool:
+    """Whether claims may be one claim of the store. Not where messages have groups: those of one group that it took
+    together would go to several callers."""
+    for claim in claims:
+        if claim.attempt is not None:
+            return False
+    if len(claims) == 1:
+        return True
+    found = unit.find_queue(queue)
+    return found is None or found.settings.groups is Groups.OFF
+
+
+def _claim_together(unit: Unit, queue: str, hold_ms: int | None, claims: list[Claim], wanted: int, now: int) -> None:
+    claimed = unit.claim(queue, wanted, now, hold_ms)
+    messages: list[Message] = claimed.messages
+    start = 0
+    for claim in claims:
+        share = messages[start : start + claim.limit]
+        start += len(share)
+        if share or not claimed.more:
+            claim.result = share
+
+
+def _claim_alone(unit: Unit, claim: Claim, now: int) -> None:
+    if claim.attempt is None:
+        claimed = unit.claim(claim.queue, claim.limit, now, claim.hold_ms)
+    else:
+        messages = needed(unit.messages, "messages")
+        claimed = messages.claim_once(claim.queue, claim.attempt, claim.limit, now, claim.hold_ms)
+    if claimed.messages or not claimed.more:
+        claim.result = claimed.messages

@@ -94,6 +94,12 @@ class Broker(Protocol):
     def list_queues(self, offset: int, limit: int) -> Pending[QueuePage]:
         """In creation order, with the number of all queues."""
 
+    def page_queues(self, prefix: str, after: str, limit: int) -> Pending[list[Queue]]:
+        """Those whose names begin so, by name; the first after a name."""
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> Pending[list[Queue]]:
+        """In the same order, the queues whose dead letters go to this one. Raises QueueNotFound."""
+
     def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
         """The same, with the count of each."""
 
@@ -107,9 +113,14 @@ class Broker(Protocol):
         """The same, unless a send to this queue with the same key is remembered. Raises QueueNotFound, and SendConflict
         where that one had another digest."""
 
-    def claim(self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0) -> Pending[list[Message]]:
+    def claim(
+        self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0, attempt: str | None = None
+    ) -> Pending[list[Message]]:
         """Take up to `limit` messages for `hold_ms`, or for the queue's visibility time; none only when `wait_ms` have
         passed and there was none. Raises QueueNotFound.
+
+        With an `attempt`, a claim that is repeated gets the same messages again, as long as it still holds all of them:
+        an answer that was lost costs nothing.
 
         A caller who has gone cancels the pending result; then nothing is claimed for it any more.
         """
@@ -128,11 +139,16 @@ class Broker(Protocol):
     def release(self, receipts: Sequence[Receipt], delay_ms: int | None = None) -> Pending[list[bool]]:
         """End the claims on these messages: they are ready after `delay_ms`, or as the backoff of their queue says."""
 
+    def locate(self, receipts: Sequence[Receipt]) -> Pending[list[str | None]]:
+        """The queue each message is in, for those that are there; without a claim in the receipt, whichever holds
+        it."""
+
     def release_all(self, queue: str) -> Pending[int]:
         """End all claims of a queue, and say how many there were. Raises QueueNotFound."""
 
     def purge(self, queue: str) -> Pending[int]:
-        """Finish every message that is in the queue now, and say how many there were. Raises QueueNotFound."""
+        """Finish every message that is in the queue now, and say how many there were. The dedup keys of a window are
+        forgotten. Raises QueueNotFound."""
 
     def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
         """Finish every message that is older than that now, and say how many there were. Raises QueueNotFound."""

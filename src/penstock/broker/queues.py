@@ -51,10 +51,10 @@ class UpdateQueue(Struct, frozen=True):
     rules: Sequence[str] | None
     writes: ClassVar[bool] = True
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Queue:
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
         settings = policy.changed(_found(unit, self.name).settings, self.change)
         check_dead_letters(self.rules, settings.redrive)
-        return unit.update_queue(self.name, settings)
+        return unit.update_queue(self.name, settings, now)
 
 
 class DeleteQueue(Struct, frozen=True):
@@ -91,6 +91,26 @@ class ListQueues(Struct, frozen=True):
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> QueuePage:
         return unit.list_queues(self.offset, self.limit)
+
+
+class PageQueues(Struct, frozen=True):
+    prefix: str
+    after: str
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[Queue]:
+        return unit.page_queues(self.prefix, self.after, self.limit)
+
+
+class DeadLetterSources(Struct, frozen=True):
+    queue: str
+    after: str
+    limit: int
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[Queue]:
+        return unit.dead_letter_sources(self.queue, self.after, self.limit)
 
 
 class CountQueues(Struct, frozen=True):

@@ -51,6 +51,7 @@ _HOSTS_KEPT: Final = 256
 class Everyone:
     """The caller while no API key was ever made."""
 
+    name: str | None = None
     rules: tuple[str, ...] | None = None
 
     def may(self, action: str, queue: str) -> bool:  # noqa: ARG002
@@ -59,6 +60,7 @@ class Everyone:
 
 class KeyHolder:
     def __init__(self, key: Key) -> None:
+        self.name: str | None = key.name
         self.rules: tuple[str, ...] | None = key.rules
 
     def may(self, action: str, queue: str) -> bool:

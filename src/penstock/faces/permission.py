@@ -15,6 +15,10 @@ class Caller(Protocol):
     """Who sent a request, as far as handlers need to know."""
 
     @property
+    def name(self) -> str | None:
+        """That of the API key; None where none is needed."""
+
+    @property
     def rules(self) -> tuple[str, ...] | None:
         """Those of the API key; None where none is needed."""
 

@@ -39,16 +39,26 @@ class Movable(Protocol):
 
     def find_queue(self, name: str) -> Queue | None: ...
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int: ...
+    def move(
+        self,
+        source: str,
+        target: str,
+        now: int,
+        limit: int,
+        through: int,
+        claimed: bool = False,
+        as_new: bool = False,
+    ) -> int: ...
 
     def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> Sequence[Candidate]:
-        """The messages after a place. Where its `ready_at` is 0, ready ones by age, up to the number `through`; else
-        all others but those in shipments, by `ready_at`."""
+        """The messages after a place. Where its `ready_at` is 0, those that are ready or behind others of their group,
+        by age, up to the number `through`, as if all of them stood at 0: a group keeps its order on its way. Else all
+        others but those in shipments, by `ready_at`."""
 
     def bodies(self, queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
         """The bodies of messages, in the order of `peek`, until they come to `budget`; at least one."""
 
-    def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool) -> int:
+    def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool, as_new: bool) -> int:
         """Move these messages as `move` does, as far as they are still there, and say how many."""
 
 
@@ -75,7 +85,7 @@ def step(store: Movable, move: Move, now: int, limit: int, limits: Limits) -> Mo
         return replace(_ended(move, MoveStatus.ERROR, now), error=str(QueueNotFound(move.target)))
     room = policy.move_room(move, limit)
     if move.target is not None and policy.takes_everything(move):
-        moved = store.move(move.source, move.target, now, room, move.through, move.claimed)
+        moved = store.move(move.source, move.target, now, room, move.through, move.claimed, move.terms.as_new)
         stepped = _further(move, moved, moved, moved, now)
         return stepped if moved else _ended(stepped, MoveStatus.COMPLETE, now)
     return _step_choosing(store, source, move, now, limit, room, limits)
@@ -90,7 +100,7 @@ def _step_choosing(store: Movable, source: Queue, move: Move, now: int, limit: i
         for name, seqs in sorted(found.going.items()):
             there = store.find_queue(name)
             if there is not None:
-                moved += store.carry(source, there, seqs, now, move.claimed)
+                moved += store.carry(source, there, seqs, now, move.claimed, move.terms.as_new)
     stepped = _further(move, found.examined, found.matched, moved, now)
     stepped = replace(stepped, homeless=move.homeless + found.homeless, place=found.place)
     is_enough = policy.move_room(stepped, 1) == 0

@@ -16,6 +16,12 @@ with a delay. A message whose `ready_at` has passed is ready, whether or not the
 backoff, one whose claim has run out is delayed for `policy.backoff_ms` from then on. A claim sees to such rows first
 (at most `promote_rows` of them, or as many as it asks for), then takes the oldest ready ones by sequence number.
 
+In a queue with `Groups.FIFO` the messages of a group form a line, by sequence number. A claim may take, of a line, the
+messages from the first up to one that is hidden: claimed, or delayed. The others wait behind it, and count as ready.
+The first of a line has a `ready_at` as any message; the others have that of their own claim, or `limits.BEHIND`. Every
+verb leaves lines so: where the first one leaves, the next one has its turn. A message in line has the delay of its
+queue, as that is when its turn comes, and none of its own. A message without a group waits for no other.
+
 Several processes may hold the same store. Verbs are correct because they run in a transaction, never because a process
 is alone.
 
@@ -120,16 +126,17 @@ class Unit(Protocol):
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
         """A new, empty queue, last in creation order.
 
-        Raises QueueExists, and DeadLetterQueueNotFound where the redrive names a queue that does not exist: a queue
-        becomes its own dead-letter queue by an update.
+        Raises QueueExists, InvalidRequest as `policy.check_settings` does, and DeadLetterQueueNotFound where the
+        redrive names a queue that does not exist: a queue becomes its own dead-letter queue by an update.
         """
 
-    def update_queue(self, name: str, settings: Settings) -> Queue:
+    def update_queue(self, name: str, settings: Settings, now: int) -> Queue:
         """Replace all settings. Messages keep the `ready_at` and the dedup key they have.
 
         A lower retention counts for the messages that are there when they are claimed next: see `sweep`.
 
-        Raises QueueNotFound and DeadLetterQueueNotFound. A queue may be its own dead-letter queue.
+        Raises QueueNotFound and DeadLetterQueueNotFound, and InvalidRequest as `policy.check_settings` does. A queue
+        may be its own dead-letter queue.
         """
 
     def delete_queue(self, name: str, now: int) -> Queue:
@@ -146,14 +153,30 @@ class Unit(Protocol):
     def list_queues(self, offset: int, limit: int) -> QueuePage:
         """In creation order, with the number of all queues."""
 
+    def page_queues(self, prefix: str, after: str, limit: int) -> list[Queue]:
+        """Those whose names begin so, by name, in the order of their characters' numbers; the first after a name."""
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
+        """In the same order, the queues whose dead letters go to this one. Raises QueueNotFound."""
+
+    def take_turns(self, queues: Iterable[str]) -> None:
+        """Say which queues this unit is going to send to, claim from and ack in. Units of several servers that have to
+        wait for each other then do so here, in one order, and never in a ring. Never needed for correctness."""
+
     # Messages on their way through
 
     def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
-        """Append messages in the order given; one result each. Raises QueueNotFound.
+        """Append messages in the order given; one result each. Raises QueueNotFound, and InvalidRequest as
+        `policy.refuse_own_delay` does.
 
         In a queue with `Dedup.SEND`, a draft whose key belongs to a message that is still in the queue (ready, delayed
         or claimed, but not past its retention) or earlier in this call is not stored, and the result names that
         message, the oldest if there are several. One past its retention loses its key for good to the later one.
+
+        In a queue with `Dedup.WINDOW`, a draft with the same `policy.window_key` as one that was sent less than
+        `dedup_window_ms` before, as that was then, is not stored, and the result names that one, which may be gone. A
+        message that comes by a move is not asked.
+
         Missing attributes and empty attributes are the same.
         """
 
@@ -172,14 +195,18 @@ class Unit(Protocol):
         that have the same key and were never handed out finish as collapsed: at once up to `step_rows` of them, or two
         for each message that is handed out, the others by later claims and sweeps. None of them is handed out
         meanwhile; nor is a delayed one that becomes ready meanwhile.
+
+        In a queue with `Groups.FIFO`, of lines: the one whose first message is the oldest, as far as it may be taken,
+        then the next.
         """
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
         """Finish messages as processed; True for each that was there.
 
         A receipt with a `claim` matches only while that claim is the message's latest, also after it has run out; one
-        with a `queue` only while the message is in it. The case of the letters in an id does not matter. A message
-        finishes once, however often this call names it.
+        with a `queue` only while the message is in it. In a queue with `Groups.FIFO` a `claim` matches only while it
+        lasts: afterwards the line may have moved on. The case of the letters in an id
+        does not matter. A message finishes once, however often this call names it.
         """
 
     def count(self, queue: str, now: int, limit: int) -> Count:
@@ -206,9 +233,10 @@ class Unit(Protocol):
     def sweep(self, now: int, limit: int, ledger_before: int) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
         messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, moves
-        that ended `move_kept_ms` ago, ended shipments (but the latest of each consumer) and sends with a key that are
-        no longer remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished
-        go on ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
+        that ended `move_kept_ms` ago, ended shipments (but the latest of each consumer), and sends with a key, claims
+        with an attempt and dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time
+        are lost here, and those whose end is not finished go on ending. Consumers without a sign of life are cleared
+        away as by `Consumers.reap`.
 
         Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
         are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
@@ -221,8 +249,8 @@ class Unit(Protocol):
 
 
 class Messages(Protocol):
-    """What else can be done to messages, beyond the send, claim and ack that every store has: send them once by a key,
-    hold them for longer and give them back, look at them, and remove them.
+    """What else can be done to messages, beyond the send, claim and ack that every store has: send or claim them once
+    by a key, hold them for longer and give them back, look at them, and remove them.
 
     One noun, because a store keeps all of it or none: each verb needs what only such a store has, receipts that name a
     claim, the order of `peek`, or a memory of earlier sends. See `Unit` for what else comes with it.
@@ -233,6 +261,12 @@ class Messages(Protocol):
         result is repeated. `digest` stands for the content. Remembered for `idempotency_ms`.
 
         Raises QueueNotFound, and SendConflict where the remembered digest is another.
+        """
+
+    def claim_once(self, queue: str, attempt: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        """Like `Unit.claim`, unless a claim from this queue with the same attempt is remembered, and every message that
+        it took is still held by it: then these messages are handed out again under the same claims, which last as long
+        as new ones. Remembered for `attempt_ms`, unless nothing was there to take.
         """
 
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
@@ -259,7 +293,8 @@ class Messages(Protocol):
         """
 
     def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
-        """The queue each message is in, for those that are there. Matches as `ack` does."""
+        """The queue each message is in, for those that are there. Matches as `ack` does, but also after the claim has
+        run out."""
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
         """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`.
@@ -270,7 +305,7 @@ class Messages(Protocol):
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
         """Finish up to `limit` messages whose `seq` is at most `through`, claimed ones too, in the order of `peek`, and
-        say how many. Raises QueueNotFound."""
+        say how many. The dedup keys of a window are forgotten up to there as well. Raises QueueNotFound."""
 
     def purge_older(
         self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None
@@ -292,14 +327,27 @@ class Messages(Protocol):
 class Moves(Protocol):
     """Messages on their way from one queue to another: within one unit, or in steps that the store remembers."""
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+    def move(
+        self,
+        source: str,
+        target: str,
+        now: int,
+        limit: int,
+        through: int,
+        claimed: bool = False,
+        as_new: bool = False,
+    ) -> int:
         """Move up to `limit` messages whose `seq` is at most `through`, those that are claimed only with `claimed`.
 
         In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives one to
         those that have none), and arrive unclaimed with `receives` 0; in the source's ledger they have moved. Where the
         target already holds the same dedup key, the message finishes and the one there stays; but a target with
-        `Dedup.CLAIM` takes both. Returns how many left the source: none when source and target are one queue. Raises
-        QueueNotFound.
+        `Dedup.CLAIM` takes both. Where the target has `Groups.FIFO`, those with a group stand in line there, by their
+        sequence numbers, and have no delay of their own any more. Returns how many left the source: none when source
+        and target are one queue. Raises QueueNotFound.
+
+        With `as_new` they get new sequence numbers, and so new ids, and the age of a message sent now. They are as if
+        they had been sent to the target without a delay of their own, and their claims count from 0.
         """
 
     def start(

@@ -1,7 +1,8 @@
 -- SessionSql.find_queue
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-q.backoff_first_ms, q.backoff_most_ms FROM queue AS q WHERE q.name = %s AND q.deleted_at IS NULL;
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.name = %s AND q.deleted_at IS NULL;
 
 -- SessionSql.queue_name
 SELECT name FROM queue WHERE number = %s AND deleted_at IS NULL;
@@ -54,12 +55,14 @@ SELECT coalesce(max(number), 0) FROM queue;
 
 -- QueueSql.create
 INSERT INTO queue (number, name, created_at, visibility_ms, retention_ms, delay_ms, dedup, ledger,
-                   max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
+                   max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms,
+                   dedup_window_ms, dedup_scope, labels, grouped, modified_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
 
 -- QueueSql.update
 UPDATE queue SET visibility_ms = %s, retention_ms = %s, delay_ms = %s, dedup = %s, ledger = %s,
-                 max_receives = %s, dead_letter_queue = %s, backoff_first_ms = %s, backoff_most_ms = %s
+                 max_receives = %s, dead_letter_queue = %s, backoff_first_ms = %s, backoff_most_ms = %s,
+                 dedup_window_ms = %s, dedup_scope = %s, labels = %s, modified_at = %s
 WHERE number = %s;
 
 -- QueueSql.lower_retention
@@ -78,10 +81,25 @@ UPDATE shipment SET due_at = 0 WHERE queue = %s;
 -- QueueSql.page
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-q.backoff_first_ms, q.backoff_most_ms FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT %s OFFSET %s;
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT %s OFFSET %s;
 
 -- QueueSql.count
 SELECT count(*) FROM queue WHERE deleted_at IS NULL;
+
+-- QueueSql.by_name
+SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
+q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q FORCE INDEX (queue_by_any_name) WHERE q.deleted_at IS NULL AND q.name >= %s AND q.name < %s
+ORDER BY q.name LIMIT %s;
+
+-- QueueSql.sources
+SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
+q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
+WHERE q.dead_letter_queue = %s AND q.deleted_at IS NULL AND q.name > %s ORDER BY q.name LIMIT %s;
 
 -- SendSql.remember
 INSERT INTO sending (queue, send_key, digest, messages, stored, sent_at)
@@ -101,6 +119,26 @@ SELECT id FROM sending WHERE sent_at < %s ORDER BY sent_at LIMIT %s;
 
 -- SendSql.forget_old
 DELETE FROM sending WHERE id IN %s;
+
+-- SendSql.see
+INSERT INTO seen (queue, dedup_key, seq, sent_at, until) VALUES (%s, %s, %s, %s, %s) ;
+
+-- SendSql.see_again
+UPDATE seen SET seq = %s, sent_at = %s, until = %s WHERE queue = %s AND dedup_key = %s;
+
+-- SendSql.seen
+SELECT seq, sent_at,
+       CASE WHEN seq > (SELECT forgotten_through FROM queue WHERE number = %s) THEN until ELSE 0 END
+FROM seen WHERE queue = %s AND dedup_key = %s FOR UPDATE;
+
+-- SendSql.forget_seen
+UPDATE queue SET forgotten_through = %s WHERE number = %s AND forgotten_through < %s;
+
+-- SendSql.unseen
+SELECT id FROM seen WHERE until <= %s ORDER BY until LIMIT %s;
+
+-- SendSql.forget_unseen
+DELETE FROM seen WHERE id IN %s;
 
 -- SendSql.known
 SELECT seq FROM message WHERE seq IN %s UNION SELECT seq FROM ledger WHERE seq IN %s;
@@ -162,19 +200,52 @@ UPDATE message SET dedup_key = NULL WHERE seq IN %s AND EXISTS (
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
+-- LineSql.first
+SELECT seq, ready_at, sent_at, receives FROM message FORCE INDEX (message_group) WHERE queue = %s AND grp = %s ORDER BY seq LIMIT 1;
+
+-- LineSql.groups
+SELECT DISTINCT grp FROM message WHERE seq IN %s AND grp IS NOT NULL;
+
+-- LineSql.stand_behind
+UPDATE message SET ready_at = 253402300800000 WHERE seq IN %s AND grp IS NOT NULL;
+
+-- LineSql.return_behind
+UPDATE message SET ready_at = 253402300800000 WHERE seq IN %s AND grp IS NOT NULL AND ready_at = 0;
+
+-- LineSql.step_forward
+UPDATE message SET ready_at = %s WHERE seq IN %s;
+
+-- LineSql.following
+SELECT seq, ready_at, sent_at, receives FROM message FORCE INDEX (message_group) WHERE queue = %s AND grp = %s AND seq > %s
+ORDER BY seq LIMIT %s;
+
+-- LineSql.behind
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 253402300800000
+ORDER BY seq;
+
+-- LineSql.measured_behind
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 253402300800000
+ORDER BY seq;
+
+-- LineSql.waiting
+SELECT grp FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 ORDER BY seq LIMIT %s;
+
+-- LineSql.queues
+SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT %s;
+
 -- ClaimSql.head
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
 ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.measured_head
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
 ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.ready
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s ORDER BY seq LIMIT %s;
 
 -- ClaimSql.chosen
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 0
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 0
 ORDER BY seq FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.hold.between
@@ -195,21 +266,47 @@ UPDATE message SET ready_at = CASE WHEN deadline_at > %s THEN deadline_at ELSE %
                    first_claimed_at = coalesce(first_claimed_at, %s), last_claimed_at = %s
 WHERE seq IN %s;
 
+-- AttemptSql.remember
+INSERT INTO attempt (queue, attempt_key, held, claimed_at) VALUES (%s, %s, '[]', %s) ;
+
+-- AttemptSql.recall
+SELECT held, claimed_at FROM attempt WHERE queue = %s AND attempt_key = %s FOR UPDATE;
+
+-- AttemptSql.renew
+UPDATE attempt SET held = %s, claimed_at = %s WHERE queue = %s AND attempt_key = %s;
+
+-- AttemptSql.forget
+DELETE FROM attempt WHERE queue = %s AND attempt_key = %s;
+
+-- AttemptSql.old
+SELECT id FROM attempt WHERE claimed_at <= %s ORDER BY claimed_at LIMIT %s;
+
+-- AttemptSql.forget_old
+DELETE FROM attempt WHERE id IN %s;
+
+-- AttemptSql.held
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message
+WHERE seq IN %s AND queue + 0 = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0
+ORDER BY seq FOR UPDATE;
+
+-- AttemptSql.hold
+UPDATE message SET ready_at = %s WHERE seq IN %s;
+
 -- ReceiptSql.match.between
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
 
 -- ReceiptSql.match.among
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq;
 
 -- ReceiptSql.match_locked.between
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.match_locked.among
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.renew
 UPDATE message SET ready_at = %s, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
-WHERE seq IN %s AND ready_at < %s;
+WHERE seq IN %s AND (ready_at < %s OR ready_at = 253402300800000);
 
 -- ReceiptSql.renew_or_shorten
 UPDATE message SET ready_at = %s, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
@@ -225,11 +322,11 @@ UPDATE message SET ready_at = %s, claim = abs(claim) WHERE seq IN %s AND receive
 UPDATE message SET ready_at = %s, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN %s AND receives > 0 AND (claim >= 0 OR ready_at <= %s);
 
 -- MessageSql.peek_here
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MessageSql.peek_later
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s;
 
 -- MessageSql.claimed
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0
@@ -253,29 +350,32 @@ SELECT seq FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY seq FOR UPDA
 SELECT %s, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > 0 AND ready_at <= %s
                            ORDER BY ready_at LIMIT %s) AS run_out),
-    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1)
+    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1),
+    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 ORDER BY seq LIMIT 1)
 FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
              coalesce(sum(CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END), 0) AS claimed
-      FROM (SELECT seq, receives, claim FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s
+      FROM (SELECT seq, receives, claim FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < 253402300800000
             ORDER BY ready_at LIMIT %s) AS held) AS counted;
 
 -- CountSql.look[1]
 SELECT %s, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > 0 AND ready_at <= %s
                            ORDER BY ready_at LIMIT %s) AS run_out),
-    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1)
+    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1),
+    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 ORDER BY seq LIMIT 1)
 FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
              coalesce(sum(CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END), 0) AS claimed
-      FROM (SELECT seq, receives, claim FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s
+      FROM (SELECT seq, receives, claim FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < 253402300800000
             ORDER BY ready_at LIMIT %s) AS held) AS counted
 UNION ALL
 SELECT %s, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > 0 AND ready_at <= %s
                            ORDER BY ready_at LIMIT %s) AS run_out),
-    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1)
+    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 ORDER BY seq LIMIT 1),
+    (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 ORDER BY seq LIMIT 1)
 FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
              coalesce(sum(CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END), 0) AS claimed
-      FROM (SELECT seq, receives, claim FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s
+      FROM (SELECT seq, receives, claim FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < 253402300800000
             ORDER BY ready_at LIMIT %s) AS held) AS counted;
 
 -- CountSql.run_out
@@ -294,30 +394,43 @@ SELECT min(ready_at) FROM message WHERE queue = %s AND ready_at > %s AND ready_a
 -- MoveSql.ready
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq <= %s ORDER BY seq LIMIT %s FOR UPDATE;
 
+-- MoveSql.behind
+SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 AND seq <= %s
+ORDER BY seq LIMIT %s FOR UPDATE;
+
 -- MoveSql.waiting
 SELECT seq FROM message FORCE INDEX (message_ready)
 WHERE queue = %s AND ready_at > 0 AND ready_at < %s AND seq <= %s AND (ready_at <= %s OR (receives = 0 OR claim < 0))
 ORDER BY ready_at, seq LIMIT %s FOR UPDATE;
 
 -- MoveSql.arrive.between
-UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > %s AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = %s THEN NULL ELSE came_from END WHERE seq BETWEEN %s AND %s;
 
 -- MoveSql.arrive.among
-UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > %s AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = %s THEN NULL ELSE came_from END WHERE seq IN %s;
 
 -- MoveSql.arrive_as_dead_letter.between
-UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > %s AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = %s WHERE seq BETWEEN %s AND %s;
 
 -- MoveSql.arrive_as_dead_letter.among
-UPDATE message SET ready_at = CASE WHEN ready_at > %s AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > %s AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = %s, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = %s WHERE seq IN %s;
+
+-- MoveSql.arrive_as_new
+UPDATE message SET seq = %s, queue = %s, sent_at = %s, ready_at = %s, receives = 0, claim = 0,
+                   first_claimed_at = NULL, last_claimed_at = NULL, came_from = NULL
+WHERE seq = %s;
 
 -- MoveSql.add
 INSERT INTO move (id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
 
 -- MoveSql.change
 UPDATE move SET moved = %s, status = %s, error = %s, finished_at = %s, examined = %s, matched = %s, homeless = %s,
@@ -326,19 +439,19 @@ WHERE id = %s;
 
 -- MoveSql.find
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move WHERE id = %s;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = %s;
 
 -- MoveSql.find_locked
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move WHERE id = %s FOR UPDATE;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = %s FOR UPDATE;
 
 -- MoveSql.latest
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move ORDER BY started_at DESC, id DESC LIMIT %s;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move ORDER BY started_at DESC, id DESC LIMIT %s;
 
 -- MoveSql.under_way
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move WHERE finished_at IS NULL;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE finished_at IS NULL;
 
 -- MoveSql.unfinished
 SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
@@ -350,6 +463,11 @@ DELETE FROM move WHERE finished_at < %s;
 SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s AND seq <= %s
 ORDER BY ready_at, seq LIMIT %s;
 
+-- MoveSql.look_behind
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready)
+WHERE queue = %s AND ready_at = 253402300800000 AND seq > %s AND seq <= %s
+ORDER BY ready_at, seq LIMIT %s;
+
 -- MoveSql.look_here
 SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
 ORDER BY ready_at, seq LIMIT %s;
@@ -359,11 +477,11 @@ SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.bodies
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq;
 
 -- MoveSql.still_there
 SELECT seq FROM message
-WHERE seq IN %s AND queue + 0 = %s AND ready_at < %s AND (ready_at <= %s OR (receives = 0 OR claim < 0))
+WHERE seq IN %s AND queue + 0 = %s AND ready_at <> %s AND (ready_at <= %s OR ready_at = 253402300800000 OR (receives = 0 OR claim < 0))
 ORDER BY seq FOR UPDATE;
 
 -- ShipmentSql.find
@@ -398,10 +516,10 @@ UPDATE shipment SET until = %s, due_at = %s WHERE id = %s;
 SELECT runs FROM shipment WHERE id = %s;
 
 -- ShipmentSql.read.between
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
 
 -- ShipmentSql.read.among
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, length(body) FROM message WHERE seq IN %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
 
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = %s;
@@ -624,6 +742,8 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM seen WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM attempt WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
 
 -- SweepSql.look_again
@@ -638,7 +758,8 @@ DELETE FROM queue WHERE number = %s;
 -- SweepSql.queues_due
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-q.backoff_first_ms, q.backoff_most_ms FROM queue AS q
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
    AND (SELECT ready_at FROM message FORCE INDEX (message_ready) WHERE queue = q.number AND ready_at > 0 ORDER BY ready_at LIMIT 1) <= %s
 LIMIT %s;
@@ -651,7 +772,7 @@ WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally W
 LIMIT %s;
 
 -- SweepSql.oldest
-SELECT seq, sent_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s AND seq <= %s
+SELECT seq, sent_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s AND seq <= %s
 ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- MariaSql.for_writing
@@ -667,10 +788,10 @@ SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
 SELECT @@auto_increment_increment;
 
 -- MariaSql.insert_messages
-INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim) VALUES;
+INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, grp, dedup_key, body_hash, body, receives, claim) VALUES;
 
 -- MariaSql.one_message
-(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0);
+(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 0, 0);
 
 -- MariaSql.latest_due
 SELECT max(ready_at) FROM message FORCE INDEX (message_ready)

@@ -1,7 +1,8 @@
 -- SessionSql.find_queue
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-q.backoff_first_ms, q.backoff_most_ms FROM queue AS q WHERE q.name = ? AND q.deleted_at IS NULL;
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.name = ? AND q.deleted_at IS NULL;
 
 -- SessionSql.queue_name
 SELECT name FROM queue WHERE number = ? AND deleted_at IS NULL;
@@ -54,12 +55,14 @@ SELECT coalesce(max(number), 0) FROM queue;
 
 -- QueueSql.create
 INSERT INTO queue (number, name, created_at, visibility_ms, retention_ms, delay_ms, dedup, ledger,
-                   max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+                   max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms,
+                   dedup_window_ms, dedup_scope, labels, grouped, modified_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- QueueSql.update
 UPDATE queue SET visibility_ms = ?, retention_ms = ?, delay_ms = ?, dedup = ?, ledger = ?,
-                 max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?
+                 max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?,
+                 dedup_window_ms = ?, dedup_scope = ?, labels = ?, modified_at = ?
 WHERE number = ?;
 
 -- QueueSql.lower_retention
@@ -78,10 +81,25 @@ UPDATE shipment SET due_at = 0 WHERE queue = ?;
 -- QueueSql.page
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-q.backoff_first_ms, q.backoff_most_ms FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT ? OFFSET ?;
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT ? OFFSET ?;
 
 -- QueueSql.count
 SELECT count(*) FROM queue WHERE deleted_at IS NULL;
+
+-- QueueSql.by_name
+SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
+q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.deleted_at IS NULL AND q.name >= ? AND q.name < ?
+ORDER BY q.name LIMIT ?;
+
+-- QueueSql.sources
+SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
+q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
+WHERE q.dead_letter_queue = ? AND q.deleted_at IS NULL AND q.name > ? ORDER BY q.name LIMIT ?;
 
 -- SendSql.remember
 INSERT INTO sending (queue, send_key, digest, messages, stored, sent_at)
@@ -101,6 +119,26 @@ SELECT id FROM sending WHERE sent_at < ? ORDER BY sent_at LIMIT ?;
 
 -- SendSql.forget_old
 DELETE FROM sending WHERE id IN (SELECT value FROM carray(?));
+
+-- SendSql.see
+INSERT INTO seen (queue, dedup_key, seq, sent_at, until) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- SendSql.see_again
+UPDATE seen SET seq = ?, sent_at = ?, until = ? WHERE queue = ? AND dedup_key = ?;
+
+-- SendSql.seen
+SELECT seq, sent_at,
+       CASE WHEN seq > (SELECT forgotten_through FROM queue WHERE number = ?) THEN until ELSE 0 END
+FROM seen WHERE queue = ? AND dedup_key = ? ;
+
+-- SendSql.forget_seen
+UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < ?;
+
+-- SendSql.unseen
+SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?;
+
+-- SendSql.forget_unseen
+DELETE FROM seen WHERE id IN (SELECT value FROM carray(?));
 
 -- SendSql.known
 SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) UNION SELECT seq FROM ledger WHERE seq IN (SELECT value FROM carray(?));
@@ -162,19 +200,52 @@ UPDATE message SET dedup_key = NULL WHERE seq IN (SELECT value FROM carray(?)) A
     SELECT 1 FROM collapse AS c
     WHERE c.queue = message.queue AND c.dedup_key = message.dedup_key AND c.through >= message.seq);
 
+-- LineSql.first
+SELECT seq, ready_at, sent_at, receives FROM message WHERE queue = ? AND grp = ? ORDER BY seq LIMIT 1;
+
+-- LineSql.groups
+SELECT DISTINCT grp FROM message WHERE seq IN (SELECT value FROM carray(?)) AND grp IS NOT NULL;
+
+-- LineSql.stand_behind
+UPDATE message SET ready_at = 253402300800000 WHERE seq IN (SELECT value FROM carray(?)) AND grp IS NOT NULL;
+
+-- LineSql.return_behind
+UPDATE message SET ready_at = 253402300800000 WHERE seq IN (SELECT value FROM carray(?)) AND grp IS NOT NULL AND ready_at = 0;
+
+-- LineSql.step_forward
+UPDATE message SET ready_at = ? WHERE seq IN (SELECT value FROM carray(?));
+
+-- LineSql.following
+SELECT seq, ready_at, sent_at, receives FROM message WHERE queue = ? AND grp = ? AND seq > ?
+ORDER BY seq LIMIT ?;
+
+-- LineSql.behind
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 253402300800000
+ORDER BY seq;
+
+-- LineSql.measured_behind
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 253402300800000
+ORDER BY seq;
+
+-- LineSql.waiting
+SELECT grp FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT ?;
+
+-- LineSql.queues
+SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT ?;
+
 -- ClaimSql.head
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
 ORDER BY seq LIMIT ? ;
 
 -- ClaimSql.measured_head
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
 ORDER BY seq LIMIT ? ;
 
 -- ClaimSql.ready
 SELECT seq FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? ORDER BY seq LIMIT ?;
 
 -- ClaimSql.chosen
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 0
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 0
 ORDER BY seq ;
 
 -- ClaimSql.hold.between
@@ -195,21 +266,47 @@ UPDATE message SET ready_at = CASE WHEN deadline_at > ? THEN deadline_at ELSE ? 
                    first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?
 WHERE seq IN (SELECT value FROM carray(?));
 
+-- AttemptSql.remember
+INSERT INTO attempt (queue, attempt_key, held, claimed_at) VALUES (?, ?, '[]', ?) ON CONFLICT DO NOTHING;
+
+-- AttemptSql.recall
+SELECT held, claimed_at FROM attempt WHERE queue = ? AND attempt_key = ? ;
+
+-- AttemptSql.renew
+UPDATE attempt SET held = ?, claimed_at = ? WHERE queue = ? AND attempt_key = ?;
+
+-- AttemptSql.forget
+DELETE FROM attempt WHERE queue = ? AND attempt_key = ?;
+
+-- AttemptSql.old
+SELECT id FROM attempt WHERE claimed_at <= ? ORDER BY claimed_at LIMIT ?;
+
+-- AttemptSql.forget_old
+DELETE FROM attempt WHERE id IN (SELECT value FROM carray(?));
+
+-- AttemptSql.held
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message
+WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at > ? AND ready_at < ? AND receives > 0 AND claim >= 0
+ORDER BY seq ;
+
+-- AttemptSql.hold
+UPDATE message SET ready_at = ? WHERE seq IN (SELECT value FROM carray(?));
+
 -- ReceiptSql.match.between
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq;
 
 -- ReceiptSql.match.among
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq;
 
 -- ReceiptSql.match_locked.between
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq ;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq ;
 
 -- ReceiptSql.match_locked.among
-SELECT seq, queue, sent_at, abs(claim) FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq ;
+SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq ;
 
 -- ReceiptSql.renew
 UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
-WHERE seq IN (SELECT value FROM carray(?)) AND ready_at < ?;
+WHERE seq IN (SELECT value FROM carray(?)) AND (ready_at < ? OR ready_at = 253402300800000);
 
 -- ReceiptSql.renew_or_shorten
 UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
@@ -225,11 +322,11 @@ UPDATE message SET ready_at = ?, claim = abs(claim) WHERE seq IN (SELECT value F
 UPDATE message SET ready_at = ?, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN (SELECT value FROM carray(?)) AND receives > 0 AND (claim >= 0 OR ready_at <= ?);
 
 -- MessageSql.peek_here
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MessageSql.peek_later
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE queue = ? AND ready_at > ? ORDER BY ready_at, seq LIMIT ?;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = ? AND ready_at > ? ORDER BY ready_at, seq LIMIT ?;
 
 -- MessageSql.claimed
 SELECT seq FROM message WHERE queue = ? AND ready_at > ? AND ready_at < ? AND receives > 0 AND claim >= 0
@@ -253,29 +350,32 @@ SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0
 SELECT ?, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
                            ORDER BY ready_at LIMIT ?) AS run_out),
-    (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1)
+    (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1),
+    (SELECT seq FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT 1)
 FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
              coalesce(sum(CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END), 0) AS claimed
-      FROM (SELECT seq, receives, claim FROM message WHERE queue = ? AND ready_at > ?
+      FROM (SELECT seq, receives, claim FROM message WHERE queue = ? AND ready_at > ? AND ready_at < 253402300800000
             ORDER BY ready_at LIMIT ?) AS held) AS counted;
 
 -- CountSql.look[1]
 SELECT ?, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
                            ORDER BY ready_at LIMIT ?) AS run_out),
-    (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1)
+    (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1),
+    (SELECT seq FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT 1)
 FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
              coalesce(sum(CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END), 0) AS claimed
-      FROM (SELECT seq, receives, claim FROM message WHERE queue = ? AND ready_at > ?
+      FROM (SELECT seq, receives, claim FROM message WHERE queue = ? AND ready_at > ? AND ready_at < 253402300800000
             ORDER BY ready_at LIMIT ?) AS held) AS counted
 UNION ALL
 SELECT ?, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
                            ORDER BY ready_at LIMIT ?) AS run_out),
-    (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1)
+    (SELECT seq FROM message WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT 1),
+    (SELECT seq FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT 1)
 FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
              coalesce(sum(CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END), 0) AS claimed
-      FROM (SELECT seq, receives, claim FROM message WHERE queue = ? AND ready_at > ?
+      FROM (SELECT seq, receives, claim FROM message WHERE queue = ? AND ready_at > ? AND ready_at < 253402300800000
             ORDER BY ready_at LIMIT ?) AS held) AS counted;
 
 -- CountSql.run_out
@@ -294,30 +394,43 @@ SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at > ? AND ready_at 
 -- MoveSql.ready
 SELECT seq FROM message WHERE queue = ? AND ready_at = 0 AND seq <= ? ORDER BY seq LIMIT ? ;
 
+-- MoveSql.behind
+SELECT seq FROM message WHERE queue = ? AND ready_at = 253402300800000 AND seq <= ?
+ORDER BY seq LIMIT ? ;
+
 -- MoveSql.waiting
 SELECT seq FROM message
 WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR (receives = 0 OR claim < 0))
 ORDER BY ready_at, seq LIMIT ? ;
 
 -- MoveSql.arrive.between
-UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > ? AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE seq BETWEEN ? AND ?;
 
 -- MoveSql.arrive.among
-UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > ? AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE seq IN (SELECT value FROM carray(?));
 
 -- MoveSql.arrive_as_dead_letter.between
-UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > ? AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = ? WHERE seq BETWEEN ? AND ?;
 
 -- MoveSql.arrive_as_dead_letter.among
-UPDATE message SET ready_at = CASE WHEN ready_at > ? AND (receives = 0 OR claim < 0) THEN ready_at ELSE 0 END,
+UPDATE message SET ready_at = CASE WHEN ready_at > ? AND ready_at < 253402300800000 AND (receives = 0 OR claim < 0)
+                                   THEN ready_at ELSE 0 END,
                    queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL, came_from = ? WHERE seq IN (SELECT value FROM carray(?));
+
+-- MoveSql.arrive_as_new
+UPDATE message SET seq = ?, queue = ?, sent_at = ?, ready_at = ?, receives = 0, claim = 0,
+                   first_claimed_at = NULL, last_claimed_at = NULL, came_from = NULL
+WHERE seq = ?;
 
 -- MoveSql.add
 INSERT INTO move (id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- MoveSql.change
 UPDATE move SET moved = ?, status = ?, error = ?, finished_at = ?, examined = ?, matched = ?, homeless = ?,
@@ -326,19 +439,19 @@ WHERE id = ?;
 
 -- MoveSql.find
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move WHERE id = ?;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = ?;
 
 -- MoveSql.find_locked
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move WHERE id = ? ;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = ? ;
 
 -- MoveSql.latest
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move ORDER BY started_at DESC, id DESC LIMIT ?;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move ORDER BY started_at DESC, id DESC LIMIT ?;
 
 -- MoveSql.under_way
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at FROM move WHERE finished_at IS NULL;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE finished_at IS NULL;
 
 -- MoveSql.unfinished
 SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
@@ -350,6 +463,11 @@ DELETE FROM move WHERE finished_at < ?;
 SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? AND seq <= ?
 ORDER BY ready_at, seq LIMIT ?;
 
+-- MoveSql.look_behind
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message
+WHERE queue = ? AND ready_at = 253402300800000 AND seq > ? AND seq <= ?
+ORDER BY ready_at, seq LIMIT ?;
+
 -- MoveSql.look_here
 SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
 ORDER BY ready_at, seq LIMIT ?;
@@ -359,11 +477,11 @@ SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, s
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MoveSql.bodies
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? ORDER BY ready_at, seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? ORDER BY ready_at, seq;
 
 -- MoveSql.still_there
 SELECT seq FROM message
-WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at < ? AND (ready_at <= ? OR (receives = 0 OR claim < 0))
+WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at <> ? AND (ready_at <= ? OR ready_at = 253402300800000 OR (receives = 0 OR claim < 0))
 ORDER BY seq ;
 
 -- ShipmentSql.find
@@ -398,10 +516,10 @@ UPDATE shipment SET until = ?, due_at = ? WHERE id = ?;
 SELECT runs FROM shipment WHERE id = ?;
 
 -- ShipmentSql.read.between
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
 
 -- ShipmentSql.read.among
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 253402300799999 AND queue + 0 IN (?, ?) ORDER BY seq;
 
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = ?;
@@ -624,6 +742,8 @@ AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM seen WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM attempt WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number));
 
 -- SweepSql.look_again
@@ -638,7 +758,8 @@ DELETE FROM queue WHERE number = ?;
 -- SweepSql.queues_due
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-q.backoff_first_ms, q.backoff_most_ms FROM queue AS q
+q.backoff_first_ms, q.backoff_most_ms,
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
    AND (SELECT ready_at FROM message WHERE queue = q.number AND ready_at > 0 ORDER BY ready_at LIMIT 1) <= ?
 LIMIT ?;
@@ -651,16 +772,16 @@ WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally W
 LIMIT ?;
 
 -- SweepSql.oldest
-SELECT seq, sent_at FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? AND seq <= ?
+SELECT seq, sent_at FROM message WHERE queue = ? AND ready_at = ? AND seq > ? AND seq <= ?
 ORDER BY seq LIMIT ? ;
 
 -- SqliteSql.insert_message
-INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0);
+INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, grp, dedup_key, body_hash, body, receives, claim)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0);
 
 -- SqliteSql.insert_alike
-INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, dedup_key, body_hash, body, receives, claim)
-SELECT ? + rowid, ?, ?, ?, ?, ?, ?, substr(?, rowid * 16 - 15, 16),
+INSERT INTO message (seq, queue, ready_at, sent_at, deadline_at, content_type, attributes, grp, dedup_key, body_hash, body, receives, claim)
+SELECT ? + rowid, ?, ?, ?, ?, ?, ?, ?, substr(?, rowid * 16 - 15, 16),
        substr(?, rowid * 32 - 31, 32), value, 0, 0
 FROM carray(?);
 

@@ -35,6 +35,8 @@ def test_everything_arrives(of, to, new_url):
         "shipment": 3,
         "export": 2,
         "sending": 1,
+        "seen": 0,
+        "attempt": 0,
         "collapse": 1,
         "message": len(before["hidden"]),
         "ledger": len(before["ledger"]),

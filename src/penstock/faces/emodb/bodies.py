@@ -17,9 +17,8 @@ from penstock.faces.answers import encode_json
 from penstock.faces.bodies import beginning, items_of
 from penstock.faces.emodb import surrogates
 from penstock.faces.emodb.surrogates import restore
-from penstock.ids import body_hash
+from penstock.ids import KEY_BYTES, body_hash
 from penstock.model import Draft, Message
-from penstock.policy import KEY_BYTES
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock import policy
-from penstock.model import Claimed, Dedup, Message, Outcome, Queue
+from penstock.model import Claimed, Dedup, Groups, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.memory import collapses
 from penstock.stores.memory.session import Session
@@ -58,7 +58,9 @@ class _Claim:
     def run(self) -> Claimed:
         self._session.promote(self._queue, self._now)
         collapses.go_on(self._tables, self._now, self._session.limits.step_rows, self._queue.number)
-        if self._terms.share is None:
+        if self._queue.settings.groups is Groups.FIFO:
+            self._take_lines()
+        elif self._terms.share is None:
             self._take(self._session.ready(self._queue))
         else:
             self._take_share_first(self._terms.share)
@@ -81,6 +83,23 @@ class _Claim:
                 else:
                     self._finish(row, verdict)
 
+    def _take_lines(self) -> None:
+        """Of each line that has a ready message, the oldest such line first, as many as may be taken. Shares would tear
+        lines apart."""
+        for first in self._session.ready(self._queue):
+            if not self._goes_on:
+                break
+            self._take([first] if first.draft.group is None else self._line_from(first, first.draft.group))
+        self._session.mend_lines(self._now)
+
+    def _line_from(self, first: MessageRow, group: str) -> list[MessageRow]:
+        rows = [self._tables.messages[seq] for seq in self._tables.lines[self._queue.number, group]]
+        return list(takewhile(self._is_next, rows))
+
+    def _is_next(self, row: MessageRow) -> bool:
+        delayed_until = policy.line_ready_at(self._queue.settings, self._now, row.sent_at, row.receives)
+        return not policy.is_hidden(row.ready_at) and not (row.ready_at and delayed_until)
+
     def _take_share_first(self, share: Share) -> None:
         after = 0
         while self._goes_on and (rows := self._own_share_first(share, after)):
@@ -102,7 +121,7 @@ class _Claim:
             if room <= 0:
                 break
             found.append(row)
-            room -= len(row.draft.body)
+            room -= row.size
         return found
 
     def _clear(self, after: int) -> int:
@@ -157,4 +176,4 @@ class _Claim:
         )
         self._tables.put_message(delivered)
         self._messages.append(self._session.message(self._queue, replace(delivered, ready_at=until or now)))
-        self._room -= len(row.draft.body)
+        self._room -= row.size

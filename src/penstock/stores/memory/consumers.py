@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from penstock import ids, limits
+from penstock import ids, limits, policy
 from penstock.model import (
     Attendance,
     Claimed,
@@ -38,6 +38,7 @@ class MemoryConsumers:
 
     def push(self, queue: str, messages: Sequence[Numbered], now: int, again: bool = False) -> None:
         found = self._session.queue(queue)
+        policy.refuse_own_delay(found.settings, [message.draft for message in messages])
         known = self._known() if again else frozenset()
         for message in messages:
             if message.seq not in known:
@@ -126,6 +127,7 @@ class MemoryConsumers:
                 self._tables.depart(row, outcome, now)
             elif not row.put_off and self._is_living(queue):
                 self._session.make_ready(row, now + delay_ms if delay_ms > 0 else 0)
+        self._session.mend_lines(now)
         return ended
 
     def first_due(self, queue: str) -> int | None:
@@ -140,7 +142,7 @@ class MemoryConsumers:
                 return None
             if not self._is_living(row.queue):
                 return Trace(Outcome.PURGED)  # with its queue; the row is freed later
-            return Trace(None, row.ready_at > now and not row.is_delayed)
+            return Trace(None, row.is_held(now))
         ended = (row for row in reversed(self._tables.ledger) if row.id == message_id.lower())
         return next((Trace(row.outcome) for row in ended), None)
 

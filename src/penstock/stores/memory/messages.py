@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import SendConflict
-from penstock.model import Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
+from penstock.model import Claimed, Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
+from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.session import Session
-from penstock.stores.memory.tables import SendingRow
+from penstock.stores.memory.tables import AttemptRow, SendingRow
 
 
 class MemoryMessages:
@@ -27,6 +28,7 @@ class MemoryMessages:
             if known.digest != digest:
                 raise SendConflict(key)
             return SentOnce(known.count, known.stored, repeated=True)
+        policy.refuse_own_delay(found.settings, drafts)
         stored = sum(self._session.send(found, draft, now).stored for draft in drafts)
         row = SendingRow(digest, len(drafts), stored, now)
         self._tables.replace("sendings", {**self._tables.sendings, place: row})
@@ -34,22 +36,46 @@ class MemoryMessages:
             self._session.stirred.add(queue)
         return SentOnce(len(drafts), stored)
 
+    def claim_once(self, queue: str, attempt: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        found = self._session.queue(queue)
+        hold = found.settings.visibility_ms if hold_ms is None else hold_ms
+        place = found.number, attempt
+        known = self._tables.attempts.get(place)
+        if known is not None and hold > 0 and known.claimed_at > now - self._session.limits.attempt_ms:
+            rows = [self._tables.messages.get(seq) for seq, _ in known.held]
+            held = [row for row in rows if row is not None and row.queue == found.number and row.is_held(now)]
+            if known.held == tuple((row.seq, row.claim) for row in held if row.ready_at < limits.SHIPPED):
+                again = [replace(row, ready_at=now + hold) for row in held]
+                for row in again:
+                    self._tables.put_message(row)
+                self._session.mend_lines(now)
+                return Claimed([self._session.message(found, row) for row in again])
+        terms = ClaimTerms(now + hold if hold > 0 else 0, self._session.limits.claim_bytes)
+        claimed = claim(self._session, found, limit, now, terms)
+        attempts = {key: row for key, row in self._tables.attempts.items() if key != place}
+        if claimed.messages:
+            attempts[place] = AttemptRow(tuple((one.seq, one.claim) for one in claimed.messages), now)
+        self._tables.replace("attempts", attempts)
+        return claimed
+
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
-        matched = [self._session.match(receipt) for receipt in receipts]
+        matched = [self._session.match(receipt, now) for receipt in receipts]
         for row in matched:
-            if row is not None and (shorten or row.ready_at < until):
+            if row is not None and (shorten or row.ready_at < until or row.ready_at == limits.BEHIND):
                 self._tables.put_message(replace(row, ready_at=until, receives=max(row.receives, 1), put_off=False))
                 if shorten:
                     self._session.stirred.add(self._tables.queues[row.queue].queue.name)
+        self._session.mend_lines(now)
         return [row is not None for row in matched]
 
     def release(self, receipts: Sequence[Receipt], now: int, delay_ms: int | None = None) -> list[bool]:
-        matched = [self._session.match(receipt) for receipt in receipts]
+        matched = [self._session.match(receipt, now) for receipt in receipts]
         for row in matched:
             if row is not None and row.receives > 0 and (row.ready_at <= now or not row.put_off):
                 settings = self._tables.queues[row.queue].queue.settings
                 delay = policy.backoff_ms(settings, row.receives) if delay_ms is None else delay_ms
                 self._session.make_ready(row, now + delay if delay > 0 else 0)
+        self._session.mend_lines(now)
         return [row is not None for row in matched]
 
     def release_all(self, queue: str, now: int, limit: int) -> int:
@@ -58,6 +84,7 @@ class MemoryMessages:
         claimed = list(islice((row for row in waiting if not row.is_delayed and row.ready_at < limits.SHIPPED), limit))
         for row in claimed:
             self._session.make_ready(row)
+        self._session.mend_lines(now)
         return len(claimed)
 
     def locate(self, receipts: Sequence[Receipt]) -> list[str | None]:
@@ -71,7 +98,7 @@ class MemoryMessages:
         room = self._session.limits.claim_bytes
         for row in islice(self._tables.in_order(found.number, start.ready_at, start.seq), limit):
             messages.append(self._session.message(found, row))
-            room -= len(row.draft.body)
+            room -= row.size
             if room <= 0:
                 break
         return messages
@@ -88,16 +115,25 @@ class MemoryMessages:
         old = [row for row in rows if row.seq <= through and row.sent_at < sent_before]
         for row in old:
             self._tables.depart(row, Outcome.PURGED, now)
+        self._session.mend_lines(now)
         return Purged(len(old), PeekAfter(rows[-1].ready_at, rows[-1].seq) if rows and len(rows) == limit else None)
 
     def last_seq(self) -> int:
         return self._tables.last_seq
 
     def sweep(self, now: int) -> int:
-        """Forget sends with a key that are no longer remembered."""
-        sendings = self._tables.sendings
+        """Forget sends with a key, claims with an attempt and dedup keys that are no longer remembered."""
+        tables = self._tables
+        attempts = tables.attempts
+        lately = {key: row for key, row in attempts.items() if row.claimed_at > now - self._session.limits.attempt_ms}
+        if len(lately) < len(attempts):
+            tables.replace("attempts", lately)
+        old = [place for place, seen in tables.seen.items() if seen.until <= now]
+        for place in old:
+            tables.put_seen(place, None)
+        sendings = tables.sendings
         since = now - self._session.limits.idempotency_ms
         kept = {place: row for place, row in sendings.items() if row.sent_at >= since}
         if len(kept) < len(sendings):
             self._tables.replace("sendings", kept)
-        return len(sendings) - len(kept)
+        return len(sendings) - len(kept) + len(attempts) - len(lately) + len(old)

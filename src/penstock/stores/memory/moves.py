@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice, takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, takewhile
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from penstock.errors import MoveNotFound
 from penstock.model import WHOLE, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
 from penstock.stores import move_step
 from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import MessageRow
 from penstock.stores.move_step import Candidate
 
 
@@ -20,14 +21,23 @@ class MemoryMoves:
         self._session = session
         self._tables = session.tables
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+    def move(
+        self,
+        source: str,
+        target: str,
+        now: int,
+        limit: int,
+        through: int,
+        claimed: bool = False,
+        as_new: bool = False,
+    ) -> int:
         here, there = self._session.queue(source), self._session.queue(target)
         if here == there:
             return 0
-        rows = (row for row in self._tables.in_order(here.number) if row.ready_at < limits.SHIPPED)
-        free = (row for row in rows if claimed or row.ready_at <= now or row.is_delayed)
+        rows = chain(self._session.ready_or_behind(here), self._waiting(here, 1, 0))
+        free = (row for row in rows if claimed or not row.is_held(now))
         meant = islice((row for row in free if row.seq <= through), limit)
-        return self.carry(here, there, [row.seq for row in meant], now, claimed)
+        return self.carry(here, there, [row.seq for row in meant], now, claimed, as_new)
 
     def start(
         self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
@@ -35,7 +45,10 @@ class MemoryMoves:
         if not terms.dry_run:
             unfinished = [move for move in map(self.find, self.unfinished()) if move is not None]
             policy.refuse_conflict(source, target, unfinished)
-        return self._put(Move(move_id, source, target, self._tables.last_seq, now, claimed=claimed, terms=terms))
+        here = self._session.find_queue(source)
+        total = 0 if here is None else len(self._tables.order[here.number])
+        move = Move(move_id, source, target, self._tables.last_seq, now, claimed=claimed, terms=terms, total=total)
+        return self._put(move)
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
         move = self._found(move_id)
@@ -65,16 +78,16 @@ class MemoryMoves:
         return self._session.find_queue(name)
 
     def look(self, queue: Queue, after: PeekAfter, through: int, now: int, limit: int) -> Sequence[Candidate]:
-        rows = self._tables.in_order(queue.number, after.ready_at, after.seq)
         if after.ready_at:
-            found = takewhile(lambda row: row.ready_at < limits.SHIPPED, rows)
+            found = self._waiting(queue, after.ready_at, after.seq)
         else:
-            found = takewhile(lambda row: row.ready_at == 0 and row.seq <= through, rows)
+            ready = self._session.ready_or_behind(queue, after.seq)
+            found = takewhile(lambda row: row.seq <= through, ready)
         return [
             Candidate(
                 row.seq,
-                row.ready_at,
-                row.ready_at > now and not row.is_delayed,
+                row.ready_at if after.ready_at else 0,
+                row.is_held(now),
                 row.sent_at,
                 row.receives,
                 row.draft.content_type,
@@ -82,6 +95,10 @@ class MemoryMoves:
             )
             for row in islice(found, limit)
         ]
+
+    def _waiting(self, queue: Queue, ready_at: int, seq: int) -> Iterator[MessageRow]:
+        rows = self._tables.in_order(queue.number, ready_at, seq)
+        return takewhile(lambda row: row.ready_at < limits.SHIPPED, rows)
 
     def bodies(self, _queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
         found: dict[int, bytes] = {}
@@ -92,10 +109,10 @@ class MemoryMoves:
             budget -= len(row.draft.body)
         return found
 
-    def carry(self, _here: Queue, there: Queue, seqs: Sequence[int], now: int, _claimed: bool) -> int:
+    def carry(self, _here: Queue, there: Queue, seqs: Sequence[int], now: int, _claimed: bool, as_new: bool) -> int:
         # By age, so that of twins among them the oldest is the one to arrive.
         for seq in sorted(seqs):
-            self._session.carry_over(self._tables.messages[seq], there, Outcome.MOVED, now)
+            self._session.carry_over(self._tables.messages[seq], there, Outcome.MOVED, now, as_new)
         return len(seqs)
 
     def find(self, move_id: str) -> Move | None:

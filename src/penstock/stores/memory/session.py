@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import merge
 from itertools import islice, takewhile
 
 from msgspec.structs import replace
@@ -10,9 +11,9 @@ from msgspec.structs import replace
 from penstock import ids, limits, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
-from penstock.model import Dedup, Draft, Message, Outcome, Queue, Receipt, Sent
+from penstock.model import Dedup, Draft, Groups, Message, Outcome, Queue, Receipt, Sent
 from penstock.stores.memory import collapses
-from penstock.stores.memory.tables import MessageRow, Tables
+from penstock.stores.memory.tables import MessageRow, SeenRow, Tables
 
 
 class Session:
@@ -57,18 +58,29 @@ class Session:
             claim=row.claim,
             deadline_at=row.draft.deadline_at,
             came_from=row.came_from,
+            group=row.draft.group,
+            first_claimed_at=row.first_claimed_at,
         )
 
-    def match(self, receipt: Receipt) -> MessageRow | None:
+    def match(self, receipt: Receipt, now: int | None = None) -> MessageRow | None:
+        """Without an instant, a claim need not last any more."""
         row = self.tables.messages.get(ids.seq_of(receipt.id) or 0)
         if row is None or row.ready_at == limits.SHIPPED or self.id_of(row) != receipt.id.lower():
             return None
         here = self.tables.queues[row.queue]
         fits = receipt.claim in (None, row.claim) and receipt.queue in (None, here.queue.name)
+        if now is not None and receipt.claim is not None and here.queue.settings.groups is Groups.FIFO:
+            fits = fits and row.ready_at != limits.BEHIND and row.ready_at > now
         return row if fits and not here.deleted else None
 
     def ready(self, queue: Queue) -> Iterator[MessageRow]:
         return takewhile(lambda row: row.ready_at == 0, self.tables.in_order(queue.number))
+
+    def ready_or_behind(self, queue: Queue, after: int = 0) -> Iterator[MessageRow]:
+        """By age, those that are ready, and those that would be if none of their group were before them."""
+        rows = self.tables.in_order
+        ready = takewhile(lambda row: row.ready_at == 0, rows(queue.number, 0, after))
+        return merge(ready, rows(queue.number, limits.BEHIND, after), key=lambda row: row.seq)
 
     # Arrivals
 
@@ -82,12 +94,22 @@ class Session:
             twin = self.twin(queue, key, now)
             if twin is not None:
                 return Sent(self.id_of(twin), False)
+        window_key = policy.window_key(settings, draft, hashed) if settings.dedup is Dedup.WINDOW else None
+        if window_key is not None:
+            seen = tables.seen.get((queue.number, window_key))
+            if seen is not None and seen.until > now:
+                return Sent(ids.make_id(tables.origin, seen.sent_at, seen.seq), False)
         if numbered is None:
             tables.last_seq += 1
         seq, sent_at = numbered or (tables.last_seq, now)
+        if window_key is not None:
+            tables.put_seen((queue.number, window_key), SeenRow(seq, sent_at, now + settings.dedup_window_ms))
         ready_at = policy.ready_at(settings, draft.delay_ms, now)
+        if policy.waits_in_line(settings, draft.group):
+            ready_at = limits.BEHIND
         row = MessageRow(seq, queue.number, sent_at, draft, hashed, key, ready_at)
         tables.arrive(row)
+        self.mend_lines(now)
         return Sent(self.id_of(row), True)
 
     def twin(self, queue: Queue, key: bytes | None, now: int) -> MessageRow | None:
@@ -101,7 +123,7 @@ class Session:
             self.tables.put_message(replace(row, dedup_key=None))
         return None
 
-    def carry_over(self, row: MessageRow, there: Queue, outcome: Outcome, now: int) -> None:
+    def carry_over(self, row: MessageRow, there: Queue, outcome: Outcome, now: int, as_new: bool = False) -> None:
         """A message leaves its queue for another, where it has never been received."""
         tables = self.tables
         key = row.dedup_key
@@ -112,12 +134,18 @@ class Session:
         tables.depart(row, outcome, now)
         if not is_twin:
             self.stirred.add(there.name)
-            delayed = row.is_delayed and row.ready_at > now
+            ready_at = row.ready_at if row.waits(now) else 0
+            if as_new:
+                tables.last_seq += 1
+                ready_at = policy.ready_at(there.settings, None, now)
+                row = replace(row, seq=tables.last_seq, sent_at=now, claim=0, came_from=None)
+            if policy.waits_in_line(there.settings, row.draft.group):
+                ready_at = limits.BEHIND
             arriving = replace(
                 row,
                 queue=there.number,
                 dedup_key=key,
-                ready_at=row.ready_at if delayed else 0,
+                ready_at=ready_at,
                 receives=0,
                 first_claimed_at=None,
                 last_claimed_at=None,
@@ -125,12 +153,32 @@ class Session:
                 came_from=self._origin(row, there, outcome),
             )
             tables.arrive(collapses.spared(tables, arriving))
+        self.mend_lines(now)
 
     def _origin(self, row: MessageRow, there: Queue, outcome: Outcome) -> str | None:
         """Where a message that arrives in a queue has come from as a dead letter."""
         if outcome is Outcome.DEAD_LETTERED and row.queue != there.number:
             return self.tables.queues[row.queue].queue.name
         return None if row.came_from == there.name else row.came_from
+
+    # Lines
+
+    def mend_lines(self, now: int) -> None:
+        """Of each line that was changed, only the first message may be ready, and it does not wait behind another."""
+        tables = self.tables
+        touched = sorted(tables.touched)
+        for line in touched:
+            number, _ = line
+            here = tables.queues.get(number)
+            for place, seq in enumerate(list(tables.lines.get(line, ()))):
+                row = tables.messages[seq]
+                if place == 0 and row.ready_at == limits.BEHIND and here is not None:
+                    ready_at = policy.line_ready_at(here.queue.settings, now, row.sent_at, row.receives)
+                    tables.put_message(replace(row, ready_at=ready_at))
+                    self.stirred.add(here.queue.name)
+                elif place > 0 and row.ready_at == 0:
+                    tables.put_message(replace(row, ready_at=limits.BEHIND))
+        tables.touched.clear()
 
     # Ends of claims and delays
 
@@ -140,6 +188,7 @@ class Session:
         for row in due:
             backs_off = self.backs_off(queue, row, now)
             self._set_ready_at(row, row.ready_at + self._backoff(queue, row) if backs_off else 0)
+        self.mend_lines(now)
 
     def backs_off(self, queue: Queue, row: MessageRow, now: int) -> bool:
         """Whether the claim on a message has run out so lately that its backoff lasts."""
@@ -164,4 +213,8 @@ class Session:
         doomed = list(islice((row for row in self.tables.in_order(number) if row.seq <= through), limit))
         for row in doomed:
             self.tables.depart(row, Outcome.PURGED, now)
+        for place, seen in list(self.tables.seen.items()):
+            if place[0] == number and seen.seq <= through:
+                self.tables.put_seen(place, None)
+        self.mend_lines(now)
         return len(doomed)

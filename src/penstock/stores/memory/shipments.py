@@ -82,7 +82,7 @@ class MemoryShipments:
             if message is None:
                 raise ShipmentEnded(ref, "purged" if state is ShipmentState.OPEN else state)
             messages.append(self._session.message(found, message))
-            room -= len(message.draft.body)
+            room -= message.size
             if room <= 0:
                 break
         return messages
@@ -171,6 +171,7 @@ class MemoryShipments:
                 self._tables.depart(message, Outcome.PROCESSED, now)
                 kept = (*kept, message) if row.readable else kept
             cleared = min(cleared + limit, len(row.seqs))
+        self._session.mend_lines(now)
         self._put(replace(row, cleared=cleared, kept=kept), row.shipment)
         return done
 

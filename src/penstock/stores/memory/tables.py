@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock import ids
+from penstock import ids, limits, policy
 from penstock.model import Draft, Export, Held, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Registration, Shipment
 
 
@@ -54,6 +55,20 @@ class MessageRow(Struct, frozen=True):
         """Rather than claimed, until its `ready_at` has passed."""
         return self.receives == 0 or self.put_off
 
+    @property
+    def size(self) -> int:
+        """Of what is handed out: the body and the attributes, as they are stored."""
+        attributes = self.draft.attributes
+        return len(self.draft.body) + (len(msgspec.json.encode(attributes)) if attributes else 0)
+
+    def is_held(self, now: int) -> bool:
+        """Whether a claim on it lasts."""
+        return now < self.ready_at != limits.BEHIND and not self.is_delayed
+
+    def waits(self, now: int) -> bool:
+        """Whether a delay of it lasts."""
+        return now < self.ready_at != limits.BEHIND and self.is_delayed
+
 
 class ShipmentRow(Struct, frozen=True):
     """`seqs` are its messages, of which the first `cleared` have been dealt with by its end. `kept` are messages that
@@ -72,6 +87,21 @@ class SendingRow(Struct, frozen=True):
     count: int
     stored: int
     sent_at: int
+
+
+class SeenRow(Struct, frozen=True):
+    """The first message with a dedup key, which is known again `until` an instant."""
+
+    seq: int
+    sent_at: int
+    until: int
+
+
+class AttemptRow(Struct, frozen=True):
+    """What a claim took that may be repeated: messages by their numbers and claims, in the order it handed them out."""
+
+    held: tuple[Held, ...]
+    claimed_at: int
 
 
 class ConsumerRow(Struct, frozen=True):
@@ -98,6 +128,12 @@ class Tables:
         self.exports: dict[tuple[str, int], Export] = {}
         self.sendings: dict[tuple[int, str], SendingRow] = {}
         self.consumers: dict[str, ConsumerRow] = {}
+        # By the number of the queue and what a caller has named.
+        self.seen: dict[tuple[int, bytes], SeenRow] = {}
+        self.attempts: dict[tuple[int, str], AttemptRow] = {}
+        # By the number of the queue and the group, the messages of a line; and the lines that were changed.
+        self.lines: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
+        self.touched: set[tuple[int, str]] = set()
         # Twins that have collapsed and are not finished: the key, by the number of its queue, and up to which message.
         self.collapsing: dict[tuple[int, bytes], int] = {}
         self.last_seq = 0
@@ -113,11 +149,13 @@ class Tables:
 
     def keep(self) -> None:
         self._undo.clear()
+        self.touched.clear()
         self._counters = (self.last_seq, self._last_ledger_number)
 
     def undo(self) -> None:
         while self._undo:
             self._undo.pop()()
+        self.touched.clear()
         self.last_seq, self._last_ledger_number = self._counters
 
     # Queues
@@ -172,11 +210,33 @@ class Tables:
                 twins.discard(seq)
                 if not twins:
                     del self._by_key[former.queue, former.dedup_key]
+            self._leave_line(former)
         if row is not None:
             self.messages[seq] = row
             insort(self.order[row.queue], (row.ready_at, seq))
             if row.dedup_key is not None:
                 self._by_key[row.queue, row.dedup_key].add(seq)
+            self._join_line(row)
+
+    def _line(self, row: MessageRow) -> tuple[int, str] | None:
+        """In which a message stands."""
+        group, here = row.draft.group, self.queues.get(row.queue)
+        if group is None or here is None or not policy.waits_in_line(here.queue.settings, group):
+            return None
+        self.touched.add((row.queue, group))
+        return row.queue, group
+
+    def _leave_line(self, row: MessageRow) -> None:
+        line = self._line(row)
+        if line is not None:
+            self.lines[line].remove(row.seq)
+            if not self.lines[line]:
+                del self.lines[line]
+
+    def _join_line(self, row: MessageRow) -> None:
+        line = self._line(row)
+        if line is not None:
+            insort(self.lines[line], row.seq)
 
     def in_order(self, number: int, ready_at: int = 0, seq: int = 0) -> Iterator[MessageRow]:
         """The messages of a queue after this place. Each step looks again, so rows may change in between."""
@@ -221,11 +281,25 @@ class Tables:
     def _unrecord(self) -> None:
         self.ledger.pop()
 
+    # Dedup keys of a window
+
+    def put_seen(self, place: tuple[int, bytes], row: SeenRow | None) -> None:
+        self._undo.append(partial(self._set_seen, place, self.seen.get(place)))
+        self._set_seen(place, row)
+
+    def _set_seen(self, place: tuple[int, bytes], row: SeenRow | None) -> None:
+        if row is None:
+            self.seen.pop(place, None)
+        else:
+            self.seen[place] = row
+
     # What is small, or rarely changed, is replaced as a whole.
 
     def replace(
         self,
-        name: Literal["ledger", "moves", "keys", "shipments", "exports", "sendings", "consumers", "collapsing"],
+        name: Literal[
+            "ledger", "moves", "keys", "shipments", "exports", "sendings", "consumers", "collapsing", "attempts"
+        ],
         value: object,
     ) -> None:
         self._undo.append(partial(setattr, self, name, getattr(self, name)))

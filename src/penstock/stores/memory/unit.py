@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice, takewhile
+from collections.abc import Iterable, Sequence
+from itertools import chain, dropwhile, islice, takewhile
 
 from msgspec.structs import replace
 
-from penstock import limits
+from penstock import limits, policy
 from penstock.errors import DeadLetterQueueNotFound, QueueExists
 from penstock.model import Claimed, Count, Draft, Outcome, Queue, QueuePage, Receipt, Sent, Settings
 from penstock.stores.memory import collapses
@@ -65,15 +65,17 @@ class MemoryUnit:
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
         if self.find_queue(name) is not None:
             raise QueueExists(name)
+        policy.check_settings(settings)
         self._check_redrive(settings)
-        queue = Queue(max(self._tables.queues, default=0) + 1, name, now, settings)
+        queue = Queue(max(self._tables.queues, default=0) + 1, name, now, settings, now)
         self._tables.put_queue(QueueRow(queue))
         return queue
 
-    def update_queue(self, name: str, settings: Settings) -> Queue:
+    def update_queue(self, name: str, settings: Settings, now: int) -> Queue:
         former = self._session.queue(name)
+        policy.check_settings(settings, former.settings)
         self._check_redrive(settings)
-        queue = replace(former, settings=settings)
+        queue = replace(former, settings=settings, modified_at=now)
         row = replace(self._tables.queues[queue.number], queue=queue)
         retention_ms = former.settings.retention_ms
         if settings.retention_ms < retention_ms:
@@ -86,7 +88,8 @@ class MemoryUnit:
         for queue in self._tables.living_queues():
             redrive = queue.settings.redrive
             if redrive is not None and redrive.dead_letter_queue == name:
-                self.update_queue(queue.name, replace(queue.settings, redrive=None))
+                ended = replace(queue, settings=replace(queue.settings, redrive=None))
+                self._tables.put_queue(replace(self._tables.queues[queue.number], queue=ended))
         self._tables.put_queue(replace(self._tables.queues[deleted.number], deleted=True))
         self.stirred.add(name)
         return deleted
@@ -98,6 +101,19 @@ class MemoryUnit:
         queues = self._tables.living_queues()
         return QueuePage(len(queues), queues[offset : offset + limit])
 
+    def page_queues(self, prefix: str, after: str, limit: int) -> list[Queue]:
+        queues = [queue for queue in self._tables.living_queues() if queue.name.startswith(prefix)]
+        return _after(queues, after)[:limit]
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
+        self._session.queue(queue)
+        living = [(one, one.settings.redrive) for one in self._tables.living_queues()]
+        sources = [one for one, redrive in living if redrive is not None and redrive.dead_letter_queue == queue]
+        return _after(sources, after)[:limit]
+
+    def take_turns(self, queues: Iterable[str]) -> None:
+        """No other unit runs at the same time."""
+
     def _check_redrive(self, settings: Settings) -> None:
         if settings.redrive is not None and self.find_queue(settings.redrive.dead_letter_queue) is None:
             raise DeadLetterQueueNotFound(settings.redrive.dead_letter_queue)
@@ -106,6 +122,7 @@ class MemoryUnit:
 
     def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
         found = self._session.queue(queue)
+        policy.refuse_own_delay(found.settings, drafts)
         return [self._session.send(found, draft, now) for draft in drafts]
 
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
@@ -117,10 +134,11 @@ class MemoryUnit:
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
         results = []
         for receipt in receipts:
-            row = self._session.match(receipt)
+            row = self._session.match(receipt, now)
             if row is not None:
                 self._tables.depart(row, Outcome.PROCESSED, now)
             results.append(row is not None)
+        self._session.mend_lines(now)
         return results
 
     def count(self, queue: str, now: int, limit: int) -> Count:
@@ -134,8 +152,10 @@ class MemoryUnit:
         number = queue.number
         messages, order = self._tables.messages, self._tables.order[number]
         standing = [messages[seq] for ready_at, seq in islice(order, 1) if ready_at == 0]
-        held = takewhile(lambda place: place[0] > now, reversed(order))
+        in_line = dropwhile(lambda place: place[0] == limits.BEHIND, reversed(order))
+        held = takewhile(lambda place: place[0] > now, in_line)
         waiting = [messages[seq] for _, seq in islice(held, limit)]
+        behind = list(islice(self._tables.in_order(number, limits.BEHIND), 1))
         due = takewhile(lambda row: row.ready_at <= now, self._tables.in_order(number, ready_at=1))
         run_out = list(islice(due, limit))
         backing_off, is_complete = self._backing_off(queue, now, limit)
@@ -146,8 +166,8 @@ class MemoryUnit:
             delayed=len(waiting) - claimed + backing_off,
             claimed=claimed,
             exact=len(waiting) < limit and is_complete,
-            oldest_sent_at=min((row.sent_at for row in (*standing, *run_out, *waiting)), default=None),
-            oldest_ready_sent_at=min((row.sent_at for row in (*standing, *run_out)), default=None),
+            oldest_sent_at=min((row.sent_at for row in (*standing, *run_out, *waiting, *behind)), default=None),
+            oldest_ready_sent_at=min((row.sent_at for row in (*standing, *run_out, *behind)), default=None),
         )
 
     def _backing_off(self, queue: Queue, now: int, limit: int) -> tuple[int, bool]:
@@ -165,7 +185,7 @@ class MemoryUnit:
         if found is None:
             return None
         following = next(self._tables.in_order(found.number, ready_at=now + 1), None)
-        return None if following is None or following.ready_at == limits.SHIPPED else following.ready_at
+        return None if following is None or following.ready_at >= limits.SHIPPED else following.ready_at
 
     # Housekeeping
 
@@ -187,10 +207,12 @@ class MemoryUnit:
         for queue in self._tables.living_queues():
             self._session.promote(queue, now)
             row = self._tables.queues[queue.number]
-            expired = (message for message in self._session.ready(queue) if self._is_over(row, message, now))
+            ready = chain(self._session.ready(queue), self._tables.in_order(queue.number, limits.BEHIND))
+            expired = (message for message in ready if self._is_over(row, message, now))
             for message in islice(expired, limit - freed):
                 self._tables.depart(message, Outcome.EXPIRED, now)
                 freed += 1
+            self._session.mend_lines(now)
         return freed
 
     def _forget_queue(self, number: int) -> None:
@@ -204,3 +226,7 @@ class MemoryUnit:
         """Past its retention, also past the one it was sent under where that was lowered since."""
         kept_ms = here.kept_ms if message.seq <= here.lowered_through else 0
         return message.sent_at + max(here.queue.settings.retention_ms, kept_ms) <= now
+
+
+def _after(queues: Sequence[Queue], name: str) -> list[Queue]:
+    return sorted((queue for queue in queues if queue.name > name), key=lambda queue: queue.name)

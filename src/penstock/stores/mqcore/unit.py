@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 
 from penstock import ids
 from penstock.errors import FeatureMissing, QueueExists, QueueNotFound, StoreForeign
@@ -78,7 +79,7 @@ class MqCoreUnit:
         self._round.undo_by(lambda: os.rmdir(name, dir_fd=folders.queues))
         return self._shown(self._queue(name))
 
-    def update_queue(self, name: str, settings: Settings) -> Queue:
+    def update_queue(self, name: str, settings: Settings, now: int) -> Queue:
         raise _cannot_keep("settings of a queue")
 
     def delete_queue(self, name: str, now: int) -> Queue:
@@ -109,6 +110,18 @@ class MqCoreUnit:
         found = (self.find_queue(name) for name in names[offset : offset + limit])
         return QueuePage(len(names), [queue for queue in found if queue is not None])
 
+    def page_queues(self, prefix: str, after: str, limit: int) -> list[Queue]:
+        names = (name for name in self._folders.queue_names() if name.startswith(prefix) and name > after)
+        found = (self.find_queue(name) for name in names)
+        return list(islice((queue for queue in found if queue is not None), limit))
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
+        self._queue(queue)
+        return []
+
+    def take_turns(self, queues: Iterable[str]) -> None:
+        """What two processes want at once, one of them gets."""
+
     def _queue(self, name: str) -> QueueFolder:
         found = self._folders.queue(name)
         if found is None:
@@ -124,8 +137,8 @@ class MqCoreUnit:
     def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
         found = self._queue(queue)
         for draft in drafts:
-            if draft.attributes or draft.delay_ms or draft.deadline_at is not None:
-                raise _cannot_keep("attributes, delays and deadlines of a message")
+            if draft.attributes or draft.delay_ms or draft.deadline_at is not None or draft.group is not None:
+                raise _cannot_keep("attributes, groups, delays and deadlines of a message")
         sent = []
         for draft in drafts:
             message_id = self._state.next_id(now)

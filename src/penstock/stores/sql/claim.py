@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from penstock import policy
@@ -17,18 +17,23 @@ from penstock.stores.sql.session import (
     FROM_THE_BEGINNING,
     Session,
     Start,
-    body_in,
     deadline_in,
     decode_attributes,
+    group_in,
+    group_text,
+    has_lines,
     receives_in,
     sent_at_in,
     seq_in,
+    size_of,
 )
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 
 _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 _NONE = frozenset((None,))
+# Lines that a claim begins with at once.
+_HEADS = 16
 _HELD = """receives = receives + 1, claim = abs(claim) + 1,
                            first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?"""
 
@@ -73,6 +78,36 @@ class Terms:
     reads: bool = True
 
 
+class _Line:
+    """What a claim on lines has taken so far, and how much more it may."""
+
+    def __init__(self, queue: Queue, limit: int, room: int, most_left_out: int) -> None:
+        self.queue = queue
+        self.taken: list[Row] = []
+        self.room = room
+        self._limit = limit
+        self._left_out = 0
+        self._most_left_out = most_left_out
+
+    def goes_on(self) -> bool:
+        return len(self.taken) < self._limit and self.room > 0 and self._left_out < self._most_left_out
+
+    def wanted(self) -> int:
+        return self._limit - len(self.taken)
+
+    def room_left_out(self) -> int:
+        return self._most_left_out - self._left_out
+
+    def add(self, delivered: list[Row], left_out: int, size: int) -> None:
+        self.taken += delivered
+        self._left_out += left_out
+        self.room -= size
+
+
+def _without_share(terms: Terms) -> Terms:
+    return terms if terms.share is None else replace(terms, share=None)
+
+
 class Claims:
     __slots__ = ("_moves", "_session", "_sql", "_twins")
 
@@ -93,6 +128,10 @@ class Claims:
 
     def take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
+        take = self._take_lines if has_lines(found) else self._take
+        return take(found, limit, now, terms)
+
+    def _take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         session, limits = self._session, self._session.limits
         left_out, has_notes = 0, False
         if found.settings.dedup is Dedup.CLAIM:
@@ -134,12 +173,58 @@ class Claims:
             after = last if delivered else self._clear(found, last, now, terms, max(1, enough - left_out))
             taken += delivered
             if terms.reads:
-                room -= sum(map(len, map(body_in, delivered)))
+                room -= size_of(delivered)
         if hints and terms.until and len(due) < most_promoted:
             # A share leaves gaps behind it.
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
         return taken, len(taken) < limit
+
+    def _take_lines(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
+        """Of each line that has a ready message, the oldest such line first, as many as may be taken. Shares would tear
+        lines apart, and hints pass over a line whose first message was just lifted."""
+        session, limits = self._session, self._session.limits
+        session.lock_queue(found.number)
+        session.promote(found, session.look_for_due(found, now, max(limit, limits.promote_rows)).rows(), now)
+        line = _Line(found, limit, limits.claim_bytes, max(limit, limits.step_rows))
+        after = 0
+        while line.goes_on():
+            # Few, because the first line may well be as long as the claim.
+            heads = self._head(found, _without_share(terms), after, min(line.wanted(), _HEADS), line.room)
+            if not heads:
+                return line.taken, False
+            for head in heads:
+                if line.goes_on():
+                    self._take_line(line, head, now, terms)
+                    after = seq_in(head)
+        return line.taken, len(line.taken) < limit
+
+    def _take_line(self, line: _Line, head: Row, now: int, terms: Terms) -> None:
+        """From its first message on, until one is hidden, or the claim has enough."""
+        session, queue, group = self._session, line.queue, group_in(head)
+        rows, last, more = [head], seq_in(head), group is not None
+        while rows or more:
+            if rows:
+                delivered = self._judge(queue, rows, now, terms)
+                self._hold(delivered, now, terms)
+                if not terms.until:
+                    session.stand_in_line(queue, [seq_in(row) for row in delivered], now)
+                line.add(delivered, len(rows) - len(delivered), size_of(delivered) if terms.reads else 0)
+            if not (more and line.goes_on()):
+                break
+            # What is not handed out is worth a longer look.
+            step = line.wanted() if line.taken else max(line.wanted(), line.room_left_out())
+            seqs, more = session.lines.following(queue, group, last, step, now)
+            rows = self._following(queue, seqs, line, terms)
+            if rows:
+                last = seq_in(rows[-1])
+            more = more or len(rows) < len(seqs)
+
+    def _following(self, queue: Queue, seqs: list[int], line: _Line, terms: Terms) -> list[Row]:
+        lines = self._session.lines
+        if not seqs:
+            return []
+        return lines.read(queue, seqs, line.room) if terms.reads else lines.measured(queue, seqs)
 
     def _head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
         """The oldest ready messages, which no other unit can claim before this one ends."""
@@ -240,7 +325,20 @@ class Claims:
         messages: list[Message] = []
         # Messages that were sent together stand together, and their ids begin alike.
         begun_at, beginning = -1, ""
-        for seq, body, content_type, attributes, sent_at, _, receives, claim, deadline_at, came_from in rows:
+        for (
+            seq,
+            body,
+            content_type,
+            attributes,
+            sent_at,
+            _,
+            receives,
+            claim,
+            deadline_at,
+            came_from,
+            group,
+            first_claimed_at,
+        ) in rows:
             if sent_at != begun_at:
                 begun_at, beginning = sent_at, before_seq(origin, sent_at)
             messages.append(
@@ -257,6 +355,8 @@ class Claims:
                     claim + 1,
                     deadline_at,
                     came_from,
+                    group and group_text(group),
+                    now if first_claimed_at is None else first_claimed_at,
                 )
             )
         return messages

@@ -26,7 +26,7 @@ from penstock.model import (
     Trace,
 )
 from penstock.stores.sql.claim import Claims, Share, Terms
-from penstock.stores.sql.engine import Later
+from penstock.stores.sql.engine import FinishClaimed, Later
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.send import Sends
 from penstock.stores.sql.session import Session
@@ -146,16 +146,21 @@ class Consumers:
         session, engine = self._session, self._session.engine
         if not ending.held:
             return None
-        if ending.outcome is not None and engine.finish_claimed is not None:
-            latest = dict(sorted(ending.held))
-            return session.begin_to_finish(engine.finish_claimed, queue, latest, ending.outcome, now)
+        finish = self._finish_claimed(queue)
+        if ending.outcome is not None and finish is not None:
+            return session.begin_to_finish(finish, queue, dict(sorted(ending.held)), ending.outcome, now)
         return engine.later(*at_once(engine, self._sql.held, sorted({seq for seq, _ in ending.held})))
+
+    def _finish_claimed(self, queue: int) -> FinishClaimed | None:
+        """Where messages stand in line, those behind them must be lifted: then it takes more than one statement."""
+        session = self._session
+        return session.engine.finish_claimed if session.with_lines(queue) is None else None
 
     def _end(self, queue: int, ending: Ending, begun: Later | None, now: int) -> set[Held]:
         session = self._session
         if begun is None:
             return set()
-        if ending.outcome is not None and session.engine.finish_claimed is not None:
+        if ending.outcome is not None and self._finish_claimed(queue) is not None:
             finished = session.finished(queue, begun)
             if len(finished) == len(ending.held):
                 return set(ending.held)
@@ -171,7 +176,7 @@ class Consumers:
             if ending.delay_ms > 0:
                 session.put_off(still_claimed, now + ending.delay_ms)
             else:
-                session.make_ready(still_claimed)
+                session.make_ready(queue, still_claimed, now)
             name = session.queue_name(queue)
             if name is not None:
                 session.stirred.add(name)
@@ -206,7 +211,7 @@ class Consumers:
                 return None
             if session.queue_name(number) is None:
                 return Trace(Outcome.PURGED)  # with its queue; the row is freed later
-            return Trace(None, ready_at > now and bool(is_claimed))
+            return Trace(None, now < ready_at < limits.BEHIND and bool(is_claimed))
         for sent_at, outcome in engine.rows(self._sql.outcome, (seq,)):
             if ids.make_id(session.origin, sent_at, seq) == message_id.lower():
                 return Trace(Outcome(outcome))

@@ -24,11 +24,12 @@ class CountSql:
         SELECT ?, waiting, claimed, oldest,
             (SELECT min(seq) FROM (SELECT seq FROM {walk} WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
                                    ORDER BY ready_at LIMIT ?) AS run_out),
-            (SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 ORDER BY {age} LIMIT 1)
+            (SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 ORDER BY {age} LIMIT 1),
+            (SELECT seq FROM {walk} WHERE queue = ? AND ready_at = BEHIND ORDER BY {age} LIMIT 1)
         FROM (SELECT count(*) AS waiting, min(seq) AS oldest,
                      coalesce(sum(CASE WHEN {is_claimed} THEN 1 ELSE 0 END), 0) AS claimed
-              FROM (SELECT seq, receives, claim FROM {walk} WHERE queue = ? AND ready_at > ?
-                    ORDER BY ready_at LIMIT ?) AS held) AS counted""",
+              FROM (SELECT seq, receives, claim FROM {walk} WHERE queue = ? AND ready_at > ? AND ready_at < BEHIND
+                    ORDER BY ready_at LIMIT ?) AS held) AS counted""".replace("BEHIND", str(limits.BEHIND)),
         _TOGETHER,
     )
     run_out: str = """
@@ -41,7 +42,7 @@ class CountSql:
 
 class _Look(NamedTuple):
     """Of a queue: how many messages are delayed or claimed, and how many of them are claimed; then the oldest of these,
-    the oldest whose delay or claim has run out, and the oldest of all others."""
+    the oldest whose delay or claim has run out, the oldest of all others, and the oldest behind others of its group."""
 
     queue: int
     waiting: int
@@ -49,6 +50,7 @@ class _Look(NamedTuple):
     oldest_waiting: int | None
     oldest_run_out: int | None
     oldest_ready: int | None
+    oldest_behind: int | None
 
 
 class Counts:
@@ -68,14 +70,17 @@ class Counts:
         for start in range(0, len(queues), _TOGETHER):
             looks |= {look.queue: look for look in self._look_at(queues[start : start + _TOGETHER], now, limit)}
         oldest = [
-            seq for look in looks.values() for seq in (look.oldest_waiting, look.oldest_run_out, look.oldest_ready)
+            seq
+            for look in looks.values()
+            for seq in (look.oldest_waiting, look.oldest_run_out, look.oldest_ready, look.oldest_behind)
         ]
         sent_at = self._instants({seq for seq in oldest if seq is not None})
         counts = []
         for queue in queues:
             look, tally = looks[queue.number], tallies[queue.number]
             waiting, claimed = look.waiting, look.claimed
-            ready_since = [sent_at.get(seq) for seq in (look.oldest_run_out, look.oldest_ready) if seq is not None]
+            oldest_ready = (look.oldest_run_out, look.oldest_ready, look.oldest_behind)
+            ready_since = [sent_at.get(seq) for seq in oldest_ready if seq is not None]
             waiting_since = None if look.oldest_waiting is None else sent_at.get(look.oldest_waiting)
             backing_off, is_complete = self._backing_off(queue, now, limit)
             total = tally.arrived - tally.departed
@@ -96,7 +101,7 @@ class Counts:
         params: list[int] = []
         for queue in queues:
             number = queue.number
-            params += (number, number, now, limit, number, number, now, limit)
+            params += (number, number, now, limit, number, number, number, now, limit)
         rows = self._session.engine.rows(self._sql.look[len(queues) - 1], params)
         # A sum of MariaDB is a decimal number.
         return [_Look(queue, int(waiting), int(claimed), *oldest) for queue, waiting, claimed, *oldest in rows]

@@ -23,6 +23,7 @@ ARRIVING = (
     "deadline_at",
     "content_type",
     "attributes",
+    "grp",
     "dedup_key",
     "body_hash",
     "body",

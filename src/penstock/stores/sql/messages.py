@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock import limits
-from penstock.model import Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
+from penstock.model import Claimed, Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
+from penstock.stores.sql.attempts import Attempts
 from penstock.stores.sql.receipts import Receipts
 from penstock.stores.sql.send import Sends
-from penstock.stores.sql.session import Session, body_in
+from penstock.stores.sql.session import Session, size_of
 from penstock.stores.sql.statements import Bounded
 
 _START = PeekAfter(0, 0)
@@ -39,16 +40,20 @@ class MessageSql:
 
 
 class Messages:
-    __slots__ = ("_receipts", "_sends", "_session", "_sql")
+    __slots__ = ("_attempts", "_receipts", "_sends", "_session", "_sql")
 
-    def __init__(self, session: Session, sends: Sends, receipts: Receipts) -> None:
+    def __init__(self, session: Session, sends: Sends, receipts: Receipts, attempts: Attempts) -> None:
         self._session = session
+        self._attempts = attempts
         self._sends = sends
         self._receipts = receipts
         self._sql = session.engine.statements.of(MessageSql)
 
     def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
         return self._sends.send_once(queue, key, digest, drafts, now)
+
+    def claim_once(self, queue: str, attempt: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
+        return self._attempts.claim_once(queue, attempt, limit, now, hold_ms)
 
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
         return self._receipts.renew(receipts, now, until, shorten)
@@ -61,8 +66,9 @@ class Messages:
 
     def release_all(self, queue: str, now: int, limit: int) -> int:
         session = self._session
-        rows = session.engine.rows(self._sql.claimed, (session.queue(queue).number, now, limits.SHIPPED, limit))
-        session.make_ready([seq for (seq,) in rows])
+        number = session.queue(queue).number
+        rows = session.engine.rows(self._sql.claimed, (number, now, limits.SHIPPED, limit))
+        session.make_ready(number, [seq for (seq,) in rows], now)
         session.stirred.add(queue)
         return len(rows)
 
@@ -72,13 +78,15 @@ class Messages:
         start = after or _START
         room = session.limits.claim_bytes
         rows = engine.rows_within(self._sql.peek_here, (found.number, start.ready_at, start.seq, limit), room)
-        room -= sum(map(len, map(body_in, rows)))
+        room -= size_of(rows)
         if len(rows) < limit and room > 0:
             rows += engine.rows_within(self._sql.peek_later, (found.number, start.ready_at, limit - len(rows)), room)
         return session.messages(found.name, rows)
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
-        return self.purge_number(self._session.queue(queue).number, now, limit, through)
+        found = self._session.queue(queue)
+        self._sends.forget_seen(found, through)
+        return self.purge_number(found.number, now, limit, through)
 
     def purge_number(self, queue: int, now: int, limit: int, through: int) -> int:
         """Of a queue by its number, which may have been deleted."""

@@ -10,21 +10,23 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
+from penstock.model import WHOLE, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue, Tally
 from penstock.stores import move_step
 from penstock.stores.move_step import Candidate
+from penstock.stores.sql.counts import Counts
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.runs import at_once
-from penstock.stores.sql.session import Session, body_in, seq_in
+from penstock.stores.sql.session import Session, body_in, has_lines, seq_in
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 
 _COLUMNS = """id, source, target, through, started_at, claimed, terms,
-        moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at"""
+        moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total"""
 _CANDIDATE = "seq, ready_at, CASE WHEN {is_claimed} THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from"
 # `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
-_ARRIVE = """
-        UPDATE message SET ready_at = CASE WHEN ready_at > ? AND {is_delayed} THEN ready_at ELSE 0 END,
+_ARRIVE = f"""
+        UPDATE message SET ready_at = CASE WHEN ready_at > ? AND ready_at < {limits.BEHIND} AND {{is_delayed}}
+                                           THEN ready_at ELSE 0 END,
                            queue = ?, receives = 0, first_claimed_at = NULL, last_claimed_at = NULL,"""
 # An empty name: no queue has it.
 _HOME = ""
@@ -38,6 +40,9 @@ class MoveSql:
     # Ready ones by themselves: what was sent after the start may be a million, and is never looked at.
     ready: str = """
         SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} <= ? ORDER BY {age} LIMIT ? {lock}"""
+    behind: str = f"""
+        SELECT seq FROM {{walk}} WHERE queue = ? AND ready_at = {limits.BEHIND} AND {{age}} <= ?
+        ORDER BY {{age}} LIMIT ? {{lock}}"""
     waiting: str = """
         SELECT seq FROM {walk}
         WHERE queue = ? AND ready_at > 0 AND ready_at < ? AND seq <= ? AND (ready_at <= ? OR {is_delayed})
@@ -47,7 +52,11 @@ class MoveSql:
         f"{_ARRIVE} came_from = CASE WHEN came_from = ? THEN NULL ELSE came_from END WHERE {{which}}"
     )
     arrive_as_dead_letter: ByRuns = by_runs(f"{_ARRIVE} came_from = ? WHERE {{which}}")
-    add: str = f"INSERT INTO move ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    arrive_as_new: str = """
+        UPDATE message SET seq = ?, queue = ?, sent_at = ?, ready_at = ?, receives = 0, claim = 0,
+                           first_claimed_at = NULL, last_claimed_at = NULL, came_from = NULL
+        WHERE seq = ?"""
+    add: str = f"INSERT INTO move ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
     change: str = """
         UPDATE move SET moved = ?, status = ?, error = ?, finished_at = ?, examined = ?, matched = ?, homeless = ?,
                         place_ready_at = ?, place_seq = ?, next_at = ?
@@ -62,6 +71,10 @@ class MoveSql:
     look_at_ready: str = f"""
         SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = 0 AND {{age}} > ? AND {{age}} <= ?
         ORDER BY ready_at, {{age}} LIMIT ?"""
+    look_behind: str = f"""
+        SELECT {_CANDIDATE} FROM {{walk}}
+        WHERE queue = ? AND ready_at = {limits.BEHIND} AND {{age}} > ? AND {{age}} <= ?
+        ORDER BY ready_at, {{age}} LIMIT ?"""
     look_here: str = f"""
         SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = ? AND {{age}} > ?
         ORDER BY ready_at, {{age}} LIMIT ?"""
@@ -72,13 +85,13 @@ class MoveSql:
     bodies: str = Bounded("SELECT {message} FROM message WHERE {among:seq} AND queue + 0 = ? ORDER BY ready_at, seq")
     still_there: str = """
         SELECT seq FROM message
-        WHERE {among:seq} AND queue + 0 = ? AND ready_at < ? AND (ready_at <= ? OR {is_delayed})
-        ORDER BY seq {lock}"""
+        WHERE {among:seq} AND queue + 0 = ? AND ready_at <> ? AND (ready_at <= ? OR ready_at = BEHIND OR {is_delayed})
+        ORDER BY seq {lock}""".replace("BEHIND", str(limits.BEHIND))
 
 
 def _move_of(row: Row) -> Move:
     move_id, source, target, through, started_at, claimed, terms, *changing = row
-    moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at = changing
+    moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total = changing
     return Move(
         id=move_id,
         source=source,
@@ -96,6 +109,7 @@ def _move_of(row: Row) -> Move:
         homeless=homeless,
         place=PeekAfter(place_ready_at, place_seq),
         next_at=next_at,
+        total=total,
     )
 
 
@@ -115,51 +129,94 @@ def _changing_of(move: Move) -> tuple[object, ...]:
 
 
 class Moves:
-    __slots__ = ("_session", "_sql", "_twins")
+    __slots__ = ("_counts", "_session", "_sql", "_twins")
 
-    def __init__(self, session: Session, twins: Twins) -> None:
+    def __init__(self, session: Session, twins: Twins, counts: Counts) -> None:
         self._session = session
+        self._counts = counts
         self._twins = twins
         self._sql = session.engine.statements.of(MoveSql)
 
-    def carry_over(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> None:
+    def carry_over(
+        self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int, as_new: bool = False
+    ) -> None:
         """Messages leave one queue for another, where they have never been received."""
         if not seqs:
             return
         session = self._session
+        lined = sorted((queue for queue in (here, there) if has_lines(queue)), key=lambda queue: queue.number)
+        for queue in lined:
+            session.lock_queue(queue.number)
+        groups = session.lines.groups_of(seqs) if lined else []
         if here.number != there.number:  # a queue may be its own dead-letter queue
-            if there.settings.dedup is not Dedup.OFF:
+            if policy.keeps_keys(there.settings):
                 session.lock_queue(there.number)
             seqs = self._twins.leave_out(here, there, seqs, outcome, now)
         seqs = sorted(seqs)
         session.record(seqs, outcome, now)
         session.look_everywhere()
+        # Those that may no longer be the first ones of their lines.
+        heads = [seq for seq, *_ in session.lines.firsts(there, groups).values()] if has_lines(there) else []
+        arrive = self._arrive_as_new if as_new else self._arrive
+        arrived = arrive(here, there, seqs, outcome, now)
+        if there.settings.dedup is Dedup.CLAIM:
+            self._twins.spare(arrived)
+        session.departed(here.number, len(seqs))
+        session.arrived(there.number, len(seqs))
+        session.stirred.add(there.name)
+        if has_lines(here):
+            session.lift(here, groups, now)
+        if has_lines(there):
+            session.lines.return_behind(heads)
+            session.lines.stand_behind(arrived)
+            session.lift(there, groups, now)
+
+    def _arrive(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> Sequence[int]:
         arrive, name = self._sql.arrive, there.name
         if outcome is Outcome.DEAD_LETTERED and here.number != there.number:
             arrive, name = self._sql.arrive_as_dead_letter, here.name
         if seqs:
-            statement, which = at_once(session.engine, arrive, seqs)
-            session.engine.run(statement, (now, there.number, name, *which))
-        if there.settings.dedup is Dedup.CLAIM:
-            self._twins.spare(seqs)
-        session.departed(here.number, len(seqs))
-        session.arrived(there.number, len(seqs))
-        session.stirred.add(there.name)
+            statement, which = at_once(self._session.engine, arrive, seqs)
+            self._session.engine.run(statement, (now, there.number, name, *which))
+        return seqs
 
-    def move(self, source: str, target: str, now: int, limit: int, through: int, claimed: bool = False) -> int:
+    def _arrive_as_new(
+        self, _here: Queue, there: Queue, seqs: Sequence[int], _outcome: Outcome, now: int
+    ) -> Sequence[int]:
+        """With new numbers, in the order they had."""
+        engine = self._session.engine
+        numbers = engine.next_seqs(len(seqs))
+        ready_at = policy.ready_at(there.settings, None, now)
+        rows = [(new, there.number, now, ready_at, old) for old, new in zip(seqs, numbers, strict=True)]
+        engine.many(self._sql.arrive_as_new, rows)
+        return numbers
+
+    def move(
+        self,
+        source: str,
+        target: str,
+        now: int,
+        limit: int,
+        through: int,
+        claimed: bool = False,
+        as_new: bool = False,
+    ) -> int:
         session = self._session
         here, there = session.queue(source), session.queue(target)
         if here.number == there.number:
             return 0  # else a caller who moves until nothing is left would never end
         engine = session.engine
         rows = engine.rows(self._sql.ready, (here.number, through, limit))
+        if has_lines(here):
+            # By age: a group keeps its order on its way.
+            rows = sorted(rows + engine.rows(self._sql.behind, (here.number, through, limit)))[:limit]
         if len(rows) < limit:
             # A claim that ends before an instant past all others keeps nothing back.
             held_from = limits.SHIPPED if claimed else now
             room = limit - len(rows)
             rows += engine.rows(self._sql.waiting, (here.number, limits.SHIPPED, through, held_from, room))
         seqs = [seq for (seq,) in rows]
-        self.carry_over(here, there, seqs, Outcome.MOVED, now)
+        self.carry_over(here, there, seqs, Outcome.MOVED, now, as_new)
         return len(seqs)
 
     # Remembered from step to step
@@ -171,10 +228,20 @@ class Moves:
         self._session.change_queues()  # two servers must not start two moves at once
         if not terms.dry_run:
             policy.refuse_conflict(source, target, map(_move_of, engine.rows(self._sql.under_way)))
-        move = Move(move_id, source, target, engine.last_seq(), now, claimed=claimed, terms=terms)
+        total = self._counts.tally(source) if self.find_queue(source) is not None else Tally(0, 0)
+        move = Move(
+            move_id,
+            source,
+            target,
+            engine.last_seq(),
+            now,
+            claimed=claimed,
+            terms=terms,
+            total=total.arrived - total.departed,
+        )
         written = None if terms == WHOLE else _encode(terms).decode()
         row = (move.id, source, _HOME if target is None else target, move.through, now, int(claimed), written)
-        engine.run(self._sql.add, (*row, *_changing_of(move)))
+        engine.run(self._sql.add, (*row, *_changing_of(move), move.total))
         return move
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
@@ -222,6 +289,9 @@ class Moves:
         engine, sql, number = self._session.engine, self._sql, queue.number
         if not after.ready_at:
             rows = engine.rows(sql.look_at_ready, (number, after.seq, through, limit))
+            if has_lines(queue):
+                behind = engine.rows(sql.look_behind, (number, after.seq, through, limit))
+                rows = sorted([*rows, *((seq, 0, 0, *others) for seq, _, _, *others in behind)])[:limit]
         else:
             rows = engine.rows(sql.look_here, (number, after.ready_at, after.seq, limit))
             if len(rows) < limit:
@@ -233,9 +303,9 @@ class Moves:
         rows = engine.rows_within(self._sql.bodies, (engine.listed(seqs), queue.number), budget)
         return {seq_in(row): body_in(row) for row in rows}
 
-    def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool) -> int:
+    def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool, as_new: bool) -> int:
         engine = self._session.engine
         free_from = limits.SHIPPED if claimed else now
         rows = engine.rows(self._sql.still_there, (engine.listed(seqs), here.number, limits.SHIPPED, free_from))
-        self.carry_over(here, there, [seq for (seq,) in rows], Outcome.MOVED, now)
+        self.carry_over(here, there, [seq for (seq,) in rows], Outcome.MOVED, now, as_new)
         return len(rows)

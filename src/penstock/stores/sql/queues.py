@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock import policy
 from penstock.errors import DeadLetterQueueNotFound, QueueExists
 from penstock.model import Queue, QueuePage, Settings
-from penstock.stores.sql.session import Session, queue_of
+from penstock.stores.sql.session import Session, attributes_text, queue_of
+
+# Characters that no name has, and that come before and after all others.
+_BEFORE_ALL = "\x01"
+_PAST_ALL = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +19,13 @@ class QueueSql:
     last_number: str = "SELECT coalesce(max(number), 0) FROM queue"
     create: str = """
         INSERT INTO queue (number, name, created_at, visibility_ms, retention_ms, delay_ms, dedup, ledger,
-                           max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+                           max_receives, dead_letter_queue, backoff_first_ms, backoff_most_ms,
+                           dedup_window_ms, dedup_scope, labels, grouped, modified_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
     update: str = """
         UPDATE queue SET visibility_ms = ?, retention_ms = ?, delay_ms = ?, dedup = ?, ledger = ?,
-                         max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?
+                         max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?,
+                         dedup_window_ms = ?, dedup_scope = ?, labels = ?, modified_at = ?
         WHERE number = ?"""
     lower_retention: str = """
         UPDATE queue SET kept_ms = CASE WHEN kept_ms > ? THEN kept_ms ELSE ? END, lowered_through = ?
@@ -28,6 +35,12 @@ class QueueSql:
     end_shipments: str = "UPDATE shipment SET due_at = 0 WHERE queue = ?"
     page: str = "SELECT {queue} FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT ? OFFSET ?"
     count: str = "SELECT count(*) FROM queue WHERE deleted_at IS NULL"
+    by_name: str = """
+        SELECT {queue} FROM {queue_by_name} WHERE q.deleted_at IS NULL AND {queue_name} >= ? AND {queue_name} < ?
+        ORDER BY {queue_name} LIMIT ?"""
+    sources: str = """
+        SELECT {queue} FROM queue AS q
+        WHERE q.dead_letter_queue = ? AND q.deleted_at IS NULL AND {queue_name} > ? ORDER BY {queue_name} LIMIT ?"""
 
 
 class Queues:
@@ -44,17 +57,19 @@ class Queues:
             raise QueueExists(name)
         # Numbers are not left to the database, where those of a lost unit would be lost as well: this is our turn.
         number = 1 + int(session.scalar(self._sql.last_number))
-        session.engine.run(self._sql.create, (number, name, now, *self._columns(settings)))
+        policy.check_settings(settings)
+        session.engine.run(self._sql.create, (number, name, now, *self._columns(settings), int(settings.groups), now))
         session.arrived(number, 0)
         return session.queue(name)
 
-    def update(self, name: str, settings: Settings) -> Queue:
+    def update(self, name: str, settings: Settings, now: int) -> Queue:
         session = self._session
         session.change_queues()
         former = session.queue(name)
+        policy.check_settings(settings, former.settings)
         if settings.retention_ms < former.settings.retention_ms:
             self._keep_what_is_there(former)
-        session.engine.run(self._sql.update, (*self._columns(settings), former.number))
+        session.engine.run(self._sql.update, (*self._columns(settings), now, former.number))
         session.forget_queues()
         return session.queue(name)
 
@@ -79,7 +94,17 @@ class Queues:
         rows = self._session.engine.rows(self._sql.page, (limit, offset))
         return QueuePage(self._session.scalar(self._sql.count), [queue_of(row) for row in rows])
 
-    def _columns(self, settings: Settings) -> tuple[int | None, ...]:
+    def page_by_name(self, prefix: str, after: str, limit: int) -> list[Queue]:
+        first = max(prefix, after + _BEFORE_ALL if after else "")
+        rows = self._session.engine.rows(self._sql.by_name, (first, prefix + _PAST_ALL, limit))
+        return [queue_of(row) for row in rows]
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
+        number = self._session.queue(queue).number
+        return [queue_of(row) for row in self._session.engine.rows(self._sql.sources, (number, after, limit))]
+
+    def _columns(self, settings: Settings) -> tuple[int | str | None, ...]:
+        """All but those that are fixed."""
         max_receives = dead_letters = None
         if settings.redrive is not None:
             target = self._session.find_queue(settings.redrive.dead_letter_queue)
@@ -97,4 +122,7 @@ class Queues:
             dead_letters,
             None if backoff is None else backoff.first_ms,
             None if backoff is None else backoff.most_ms,
+            settings.dedup_window_ms,
+            int(settings.dedup_scope),
+            attributes_text(settings.labels),
         )

@@ -1,8 +1,8 @@
 """How messages are sent: plainly, once per idempotency key, and under numbers that were given out before.
 
 Two words are kept apart here. *Deduplication* is a setting of a queue: a message whose dedup key is in the queue
-already, its twin, is not stored (`_send_unless_twin`). *Idempotency* is a wish of the sender: a call that may have
-succeeded is repeated with the same key, and nothing is stored twice (`send_once`).
+already (`_send_unless_twin`), or was sent lately (`_send_unless_seen`), is not stored. *Idempotency* is a wish of the
+sender: a call that may have succeeded is repeated with the same key, and nothing is stored twice (`send_once`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
-from penstock import policy
+from penstock import limits, policy
 from penstock.errors import SendConflict
 from penstock.ids import body_hash, make_id, make_ids
-from penstock.model import Dedup, Draft, Numbered, Queue, Reservation, Sent, SentOnce
-from penstock.stores.sql.engine import Row
-from penstock.stores.sql.session import Session, attributes_text
+from penstock.model import Dedup, Draft, Groups, Numbered, Queue, Reservation, Sent, SentOnce
+from penstock.stores.sql.engine import ARRIVING, Row
+from penstock.stores.sql.session import Session, attributes_text, group_bytes, has_lines
 from penstock.stores.sql.twins import Twins
 
 
@@ -30,8 +30,31 @@ class SendSql:
     forget: str = "DELETE FROM sending WHERE queue = ? AND send_key = ?"
     old: str = "SELECT id FROM sending WHERE sent_at < ? ORDER BY sent_at LIMIT ?"
     forget_old: str = "DELETE FROM sending WHERE {among:id}"
+    see: str = "INSERT INTO seen (queue, dedup_key, seq, sent_at, until) VALUES (?, ?, ?, ?, ?) {unless_there}"
+    see_again: str = "UPDATE seen SET seq = ?, sent_at = ?, until = ? WHERE queue = ? AND dedup_key = ?"
+    # What a purge has forgotten is not known any longer.
+    seen: str = """
+        SELECT seq, sent_at,
+               CASE WHEN seq > (SELECT forgotten_through FROM queue WHERE number = ?) THEN until ELSE 0 END
+        FROM seen WHERE queue = ? AND dedup_key = ? {lock}"""
+    forget_seen: str = "UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < ?"
+    unseen: str = "SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?"
+    forget_unseen: str = "DELETE FROM seen WHERE {among:id}"
     # Of reserved numbers, those whose messages are in the store or were.
     known: str = "SELECT seq FROM message WHERE {among:seq} UNION SELECT seq FROM ledger WHERE {among:seq}"
+
+
+# Of a row of `ARRIVING`.
+_READY_AT = ARRIVING.index("ready_at")
+_GROUP = ARRIVING.index("grp")
+# A sequence number, and when the message was sent.
+Number = tuple[int, int]
+
+
+def stores_plainly(queue: Queue) -> bool:
+    """Whether a message is stored in a queue without a look at what is there."""
+    settings = queue.settings
+    return settings.groups is Groups.OFF and (settings.dedup is Dedup.OFF or settings.dedup is Dedup.CLAIM)
 
 
 def arriving(
@@ -42,7 +65,7 @@ def arriving(
     # Most drafts ask for nothing special, and most queues for no delay: what holds for the whole queue is worked out
     # once.
     ready_at = policy.ready_at(settings, None, now) if settings.delay_ms else 0
-    keyed = settings.dedup is not Dedup.OFF
+    keyed = policy.keeps_keys(settings)
     hashes = [body_hash(draft.body) for draft in drafts]
     return [
         (
@@ -53,6 +76,7 @@ def arriving(
             draft.deadline_at,
             draft.content_type,
             attributes_text(draft.attributes) if draft.attributes else None,
+            group_bytes(draft.group) if draft.group is not None else None,
             policy.dedup_key(settings, draft, hashed) if keyed else None,
             hashed,
             draft.body,
@@ -72,51 +96,110 @@ class Sends:
     def send(self, queue: str, drafts: Sequence[Draft], now: int) -> list[Sent]:
         session = self._session
         found = session.queue(queue)
-        if found.settings.dedup is Dedup.SEND:
-            # One draft at a time: each may be the twin of the one before.
-            session.lock_queue(found.number)
-            return [self._send_unless_twin(found, draft, now) for draft in drafts]
+        if not stores_plainly(found):
+            return self._send_with_a_look(found, drafts, repeat(None, len(drafts)), now)
         seqs = session.engine.next_seqs(len(drafts))
-        self._store(found, seqs, repeat(now, len(seqs)), drafts, now)
+        self._store(found, arriving(found, seqs, repeat(now, len(seqs)), drafts, now))
         return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
 
-    def _store(
-        self, queue: Queue, seqs: Sequence[int], instants: Iterable[int], drafts: Sequence[Draft], now: int
-    ) -> None:
-        """With the numbers they have and the instants at which they were sent, in a queue that takes twins."""
+    def _store(self, queue: Queue, rows: Sequence[Row]) -> None:
+        """Rows of `ARRIVING`, none of which is a twin."""
         session = self._session
-        session.engine.insert_messages(arriving(queue, seqs, instants, drafts, now))
-        session.arrived(queue.number, len(seqs))
+        session.engine.insert_messages(self._in_line(queue, rows) if has_lines(queue) else rows)
+        session.arrived(queue.number, len(rows))
         session.sent_to.add(queue.name)
 
-    def _send_unless_twin(self, queue: Queue, draft: Draft, now: int, number: tuple[int, int] | None = None) -> Sent:
-        """`number` is the sequence number it has already, and when it was sent. The queue is locked."""
-        session, settings = self._session, queue.settings
+    def _send_with_a_look(
+        self, queue: Queue, drafts: Sequence[Draft], numbers: Iterable[Number | None], now: int
+    ) -> list[Sent]:
+        """Where it depends on what is in the queue, or was, how messages are stored. `numbers` are those that they have
+        already."""
+        session, dedup = self._session, queue.settings.dedup
+        policy.refuse_own_delay(queue.settings, drafts)
+        # For windows it is the row of the key that others wait for.
+        if dedup is Dedup.SEND or has_lines(queue):
+            session.lock_queue(queue.number)
         session.sent_to.add(queue.name)
-        hashed = body_hash(draft.body)
-        key = policy.dedup_key(settings, draft, hashed)
+        # One at a time: each may be the twin of the one before.
+        if dedup is Dedup.SEND:
+            return [self._send_unless_twin(queue, *one, now) for one in zip(drafts, numbers, strict=True)]
+        if dedup is Dedup.WINDOW:
+            return self._send_unless_seen(queue, drafts, numbers, now)
+        numbered = [number or (self._next_seq(), now) for number in numbers]
+        seqs, instants = [seq for seq, _ in numbered], [sent_at for _, sent_at in numbered]
+        self._store(queue, arriving(queue, seqs, instants, drafts, now))
+        return [Sent(make_id(session.origin, sent_at, seq), True) for seq, sent_at in numbered]
+
+    def _next_seq(self) -> int:
+        return self._session.engine.next_seqs(1)[0]
+
+    def _in_line(self, queue: Queue, rows: Sequence[Row]) -> list[Row]:
+        """Of each group, the first message keeps its `ready_at` if none is before it, and the others stand behind."""
+        groups = {row[_GROUP] for row in rows if row[_GROUP] is not None}
+        present = set(self._session.lines.firsts(queue, sorted(groups)))
+        placed: list[Row] = []
+        for row in rows:
+            group = row[_GROUP]
+            if group in present:
+                row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
+            elif group is not None:
+                present.add(group)
+            placed.append(row)
+        return placed
+
+    def _send_unless_twin(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> Sent:
+        """The queue is locked."""
+        key = policy.dedup_key(queue.settings, draft, body_hash(draft.body))
         twin = self._twins.find(queue, key, now)
         if twin is not None:
             return Sent(twin, False)
-        seq, sent_at = number or (session.engine.next_seqs(1)[0], now)
-        session.engine.insert_messages(
-            [
-                (
-                    seq,
-                    queue.number,
-                    policy.ready_at(settings, draft.delay_ms, now),
-                    sent_at,
-                    draft.deadline_at,
-                    draft.content_type,
-                    attributes_text(draft.attributes),
-                    key,
-                    hashed,
-                    draft.body,
-                )
-            ]
-        )
-        session.arrived(queue.number, 1)
-        return Sent(make_id(session.origin, sent_at, seq), True)
+        seq, sent_at = number or (self._next_seq(), now)
+        self._store(queue, arriving(queue, (seq,), (sent_at,), (draft,), now))
+        return Sent(make_id(self._session.origin, sent_at, seq), True)
+
+    # Within a window
+
+    def _send_unless_seen(
+        self, queue: Queue, drafts: Sequence[Draft], numbers: Iterable[Number | None], now: int
+    ) -> list[Sent]:
+        origin = self._session.origin
+        sent: list[Sent] = []
+        new: list[tuple[Number, Draft]] = []
+        for draft, number in zip(drafts, numbers, strict=True):
+            first, is_new = self._first_seen(queue, draft, number, now)
+            if is_new:
+                new.append((first, draft))
+            seq, sent_at = first
+            sent.append(Sent(make_id(origin, sent_at, seq), is_new))
+        if new:
+            seqs, instants = [seq for (seq, _), _ in new], [sent_at for (_, sent_at), _ in new]
+            self._store(queue, arriving(queue, seqs, instants, [draft for _, draft in new], now))
+        return sent
+
+    def _first_seen(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> tuple[Number, bool]:
+        """The number of the first message with its key, and whether this is the one: then it is known from now on."""
+        engine, sql = self._session.engine, self._sql
+        key = policy.window_key(queue.settings, draft, body_hash(draft.body))
+        place = queue.number, key
+        until = now + queue.settings.dedup_window_ms
+        own = number
+        while True:
+            known = engine.rows(sql.seen, (queue.number, *place))
+            for seq, sent_at, known_until in known:
+                if known_until > now:
+                    return (seq, sent_at), False
+            own = own or (self._next_seq(), now)
+            if known:
+                engine.run(sql.see_again, (*own, until, *place))
+                return own, True
+            if engine.add(sql.see, (*place, *own, until)):
+                return own, True
+            # Another server has just been faster.
+
+    def forget_seen(self, queue: Queue, through: int) -> None:
+        """Of messages up to this one, which may well be gone."""
+        if queue.settings.dedup is Dedup.WINDOW:
+            self._session.engine.run(self._sql.forget_seen, (through, queue.number, through))
 
     # Once per idempotency key
 
@@ -155,7 +238,10 @@ class Sends:
         old = engine.rows(self._sql.old, (now - self._session.limits.idempotency_ms, max(0, limit)))
         if old:
             engine.run(self._sql.forget_old, (engine.listed(number for (number,) in old),))
-        return len(old)
+        unseen = engine.rows(self._sql.unseen, (now, max(0, limit - len(old))))
+        if unseen:
+            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in unseen),))
+        return len(old) + len(unseen)
 
     # Under numbers that were given out before, so that ids are known before their messages are stored
 
@@ -170,14 +256,14 @@ class Sends:
             messages = [message for message in messages if message.seq not in known]
         if not messages:
             return
-        if found.settings.dedup is Dedup.SEND:
-            session.lock_queue(found.number)
-            for message in messages:
-                self._send_unless_twin(found, message.draft, now, (message.seq, message.sent_at))
+        drafts = [message.draft for message in messages]
+        if not stores_plainly(found):
+            numbers = [(message.seq, message.sent_at) for message in messages]
+            self._send_with_a_look(found, drafts, numbers, now)
             return
         seqs = [message.seq for message in messages]
         instants = [message.sent_at for message in messages]
-        self._store(found, seqs, instants, [message.draft for message in messages], now)
+        self._store(found, arriving(found, seqs, instants, drafts, now))
 
     def _known(self, seqs: Sequence[int]) -> set[int]:
         engine = self._session.engine

@@ -12,8 +12,9 @@ import msgspec
 from penstock import ids, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
-from penstock.model import Backoff, Dedup, LedgerMode, Message, Outcome, Queue, Redrive, Settings
+from penstock.model import Backoff, Dedup, DedupScope, Groups, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, FinishClaimed, Later, Row
+from penstock.stores.sql.lines import Lines
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.statements import ByRuns, by_runs, column_of_message
 
@@ -24,8 +25,12 @@ sent_at_in = column_of_message("sent_at")
 receives_in = column_of_message("receives")
 deadline_in = column_of_message("deadline_at")
 
+attributes_in = column_of_message("attributes")
+group_in = column_of_message("grp")
+
 encode_attributes = msgspec.json.Encoder().encode
 decode_attributes = msgspec.json.Decoder(dict[str, str]).decode
+_NO_ATTRIBUTES = frozenset((None,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,24 @@ class SessionSql:
     delete: ByRuns = by_runs("DELETE FROM message WHERE {which}")
 
 
+def size_of(rows: Sequence[Row]) -> int:
+    """Of rows of `{message}`: their bodies and attributes."""
+    size = sum([len(body_in(row)) for row in rows])
+    attributes = [attributes_in(row) for row in rows]
+    if not _NO_ATTRIBUTES.issuperset(attributes):
+        size += sum([len(text) for text in attributes if text is not None])
+    return size
+
+
+def group_bytes(group: str | None) -> bytes | None:
+    """As bytes, because some databases compare texts otherwise than by their characters."""
+    return None if group is None else group.encode("utf-8", "surrogatepass")
+
+
+def group_text(group: bytes | None) -> str | None:
+    return None if group is None else group.decode("utf-8", "surrogatepass")
+
+
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
     return encode_attributes(attributes).decode() if attributes else None
 
@@ -67,6 +90,11 @@ def queue_of(row: Row) -> Queue:
         dead_letters,
         backoff_first_ms,
         backoff_most_ms,
+        groups,
+        dedup_window_ms,
+        dedup_scope,
+        labels,
+        modified_at,
     ) = row
     return Queue(
         number,
@@ -80,7 +108,12 @@ def queue_of(row: Row) -> Queue:
             redrive=None if dead_letters is None else Redrive(max_receives, dead_letters),
             ledger=LedgerMode(ledger),
             backoff=None if backoff_first_ms is None else Backoff(backoff_first_ms, backoff_most_ms),
+            groups=Groups(groups),
+            dedup_window_ms=dedup_window_ms,
+            dedup_scope=DedupScope(dedup_scope),
+            labels={} if labels is None else decode_attributes(labels),
         ),
+        modified_at,
     )
 
 
@@ -149,11 +182,27 @@ class Hints:
             self._starts = {}
 
 
+def has_lines(queue: Queue) -> bool:
+    return queue.settings.groups is Groups.FIFO
+
+
 class Session:
     """The state of the unit that a connection is in. The cache must hold nothing that is not true inside its
     transaction."""
 
-    __slots__ = ("_cache", "_sql", "_tallies", "engine", "hints", "limits", "origin", "sent_to", "stirred")
+    __slots__ = (
+        "_cache",
+        "_locked",
+        "_sql",
+        "_tallies",
+        "engine",
+        "hints",
+        "limits",
+        "lines",
+        "origin",
+        "sent_to",
+        "stirred",
+    )
 
     def __init__(self, engine: Engine, origin: str, cache: Cache, limits: Limits, hints: Hints | None = None) -> None:
         self.engine = engine
@@ -162,6 +211,9 @@ class Session:
         self.hints = hints
         self._cache = cache
         self._sql = engine.statements.of(SessionSql)
+        self.lines = Lines(engine)
+        # Queues that this unit has locked.
+        self._locked: set[int] = set()
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
         self._tallies: dict[int, list[int]] = {}
@@ -171,6 +223,7 @@ class Session:
         self.stirred.clear()
         self.sent_to.clear()
         self._tallies.clear()
+        self._locked.clear()
 
     def flush(self) -> None:
         """Write what was gathered in memory: once a unit, however many messages it carried."""
@@ -214,8 +267,24 @@ class Session:
 
     def lock_queue(self, queue: int) -> None:
         """From here to the end of the unit, no other unit is at this point with the same queue."""
-        if self.engine.shared:
+        if self.engine.shared and queue not in self._locked:
             self.engine.rows(self._sql.lock_queue, (queue,))
+            self._locked.add(queue)
+
+    def take_turns(self, queues: Iterable[str]) -> None:
+        """Lock those that have lines, in one order."""
+        if self.engine.shared:
+            for number in sorted(queue.number for queue in map(self.find_queue, queues) if queue and has_lines(queue)):
+                self.lock_queue(number)
+
+    def with_lines(self, number: int) -> Queue | None:
+        """The queue of this number, if it has lines and was not deleted. From here on it is locked."""
+        name = self.queue_name(number)
+        queue = None if name is None else self.find_queue(name)
+        if queue is None or not has_lines(queue):
+            return None
+        self.lock_queue(number)
+        return queue
 
     # Tallies
 
@@ -242,7 +311,7 @@ class Session:
         backoff."""
         ready = [seq for (seq,) in due] if queue.settings.backoff is None else self._begin_backoff(queue, due, now)
         if ready:
-            self.make_ready(ready)
+            self.make_ready(queue.number, ready, now)
 
     def _begin_backoff(self, queue: Queue, due: Iterable[Row], now: int) -> list[int]:
         """Of messages whose time has run out, those that are ready; the backoff of the others begins where their claim
@@ -271,9 +340,27 @@ class Session:
         if self.hints is not None:
             self.hints.forget()
 
-    def make_ready(self, seqs: Sequence[int]) -> None:
+    def make_ready(self, queue: int, seqs: Sequence[int], now: int) -> None:
+        """Messages of one queue."""
         self.look_everywhere()
         self.engine.later(self._sql.make_ready, (self.engine.listed(seqs),))
+        lined = self.with_lines(queue)
+        if lined is not None:
+            self.stand_in_line(lined, seqs, now)
+
+    # Lines
+
+    def stand_in_line(self, queue: Queue, seqs: Sequence[int], now: int) -> None:
+        """Messages that have become ready again take their places."""
+        if seqs:
+            groups = self.lines.groups_of(seqs)
+            self.lines.return_behind(seqs)
+            self.lift(queue, groups, now)
+
+    def lift(self, queue: Queue, groups: Iterable[bytes], now: int) -> None:
+        """After what may have freed the first places of these lines. The queue is locked."""
+        if self.lines.lift(queue, groups, now):
+            self.stirred.add(queue.name)
 
     def put_off(self, seqs: Sequence[int], until: int) -> None:
         """End the claims on these messages, and delay them."""
@@ -298,9 +385,13 @@ class Session:
         """Messages of one queue that this unit has locked leave it for good, and the ledger says how."""
         if seqs:
             ascending = sorted(seqs)
+            lined = self.with_lines(queue)
+            groups = [] if lined is None else self.lines.groups_of(ascending)
             self.record(ascending, outcome, now)
             self.delete(ascending)
             self.departed(queue, len(seqs))
+            if lined is not None:
+                self.lift(lined, groups, now)
 
     def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int) -> Set[int]:
         """The same for messages whose latest claims were these when they were read. They need not be locked where the
@@ -308,7 +399,12 @@ class Session:
         if self.engine.finish_claimed is None or not claims:
             self.finish(queue, list(claims), outcome, now)
             return claims.keys()
-        return self.finished(queue, self.begin_to_finish(self.engine.finish_claimed, queue, claims, outcome, now))
+        lined = self.with_lines(queue)
+        groups = [] if lined is None else self.lines.groups_of(sorted(claims))
+        left = self.finished(queue, self.begin_to_finish(self.engine.finish_claimed, queue, claims, outcome, now))
+        if lined is not None:
+            self.lift(lined, groups, now)
+        return left
 
     def begin_to_finish(
         self, finish: FinishClaimed, queue: int, claims: Mapping[int, int], outcome: Outcome, now: int
@@ -342,8 +438,23 @@ class Session:
                 claim,
                 deadline_at,
                 came_from,
+                group_text(group),
+                first_claimed_at,
             )
-            for seq, body, content_type, attributes, sent_at, ready_at, receives, claim, deadline_at, came_from in rows
+            for (
+                seq,
+                body,
+                content_type,
+                attributes,
+                sent_at,
+                ready_at,
+                receives,
+                claim,
+                deadline_at,
+                came_from,
+                group,
+                first_claimed_at,
+            ) in rows
         ]
 
     def scalar(self, sql: str, params: Sequence[object] = ()) -> Any:

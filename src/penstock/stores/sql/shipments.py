@@ -22,7 +22,7 @@ from penstock.stores.sql import runs
 from penstock.stores.sql.claim import Claims, Terms
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.runs import Run
-from penstock.stores.sql.session import Session, body_in, seq_in
+from penstock.stores.sql.session import Session, body_in, seq_in, size_of
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 
 _NOT_ENDED = (ShipmentState.GATHERING, ShipmentState.OPEN)
@@ -191,7 +191,7 @@ class Shipments:
         for statement, which, params in runs.each_run(engine, self._sql.read, wanted):
             rows = engine.rows_within(statement, (*params, row.queue, -row.id), room)
             messages += session.messages(ref.queue, rows)
-            room -= sum(map(len, map(body_in, rows)))
+            room -= size_of(rows)
             expected = runs.numbers_of(which)
             # Of these numbers and in their order: if the last one stands where it should, none is missing before it.
             if not rows or seq_in(rows[-1]) != expected[len(rows) - 1] or (len(rows) < len(expected) and room > 0):
@@ -289,9 +289,12 @@ class Shipments:
 
     def _end_some(self, row: ShipmentRecord, which: Sequence[Run], now: int) -> int:
         session, sql, queue = self._session, self._sql, row.queue
-        if session.engine.shared:
+        lined = session.with_lines(queue)
+        seqs: list[int] = []
+        if session.engine.shared or lined is not None:
             for statement, _, params in runs.each_run(session.engine, sql.lock_messages, which):
-                session.engine.rows(statement, (*params, queue))
+                seqs += [seq for (seq,) in session.engine.rows(statement, (*params, queue))]
+        groups = [] if lined is None else session.lines.groups_of(seqs)
         if row.state is ShipmentState.SETTLED:
             session.engine.enter_ledger()
             self._run(sql.record, which, queue, now, int(Outcome.PROCESSED))
@@ -300,8 +303,12 @@ class Shipments:
             else:
                 done = self._run(sql.finish, which, queue)
             session.departed(queue, done)
+            if lined is not None:
+                session.lift(lined, groups, now)
             return done
         done = self._run(sql.make_ready, which, queue)
+        if lined is not None:
+            session.stand_in_line(lined, seqs, now)
         if done:
             session.look_everywhere()
             name = session.queue_name(queue)

@@ -36,16 +36,20 @@ _MESSAGE = {
     "claim": "abs(claim) AS claim",
     "deadline_at": "deadline_at",
     "came_from": "came_from",
+    "grp": "grp",
+    "first_claimed_at": "first_claimed_at",
 }
+# What a message takes in memory.
+_SIZE = "length(body) + coalesce(length(attributes), 0)"
 # The same columns with what a verdict needs, and instead of a body how long it is.
 _MEASURED = {
     **_MESSAGE,
     "body": "length(body)",
-    **dict.fromkeys(("content_type", "attributes", "came_from"), "NULL"),
+    **dict.fromkeys(("content_type", "attributes", "came_from", "first_claimed_at"), "NULL"),
     **dict.fromkeys(("ready_at", "claim"), "0"),
 }
 # The same columns without a body that is longer than a parameter, and at the end how long each is.
-_LEAVING_OUT = {**_MESSAGE, "body": "CASE WHEN length(body) <= ? THEN body END", "size": "length(body)"}
+_LEAVING_OUT = {**_MESSAGE, "body": "CASE WHEN length(body) <= ? THEN body END", "size": _SIZE}
 
 
 def column_of_message(name: str) -> itemgetter[int]:
@@ -58,7 +62,8 @@ _SHARED = {
     "measured": ", ".join(_MEASURED.values()),
     "queue": """q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
         q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
-        q.backoff_first_ms, q.backoff_most_ms""",
+        q.backoff_first_ms, q.backoff_most_ms,
+        q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at""",
     # A claim of 0 has no negative: it counts as the first.
     "put_off": "CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END",
     "is_delayed": "(receives = 0 OR claim < 0)",
@@ -142,6 +147,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     # Whether it leaves out long bodies instead: then its first parameter is how long a body may be, and its last column
     # how long each is.
     leaves_out: bool = False
+    # How a statement names the messages that it finds by their group; the queues that it finds by their name, and that
+    # name where names are compared.
+    by_group: str = "message"
+    queue_by_name: str = "queue AS q"
+    queue_name: str = "q.name"
     # How a statement names the messages `t` that it finds by their dedup key.
     by_key: str = "message AS t"
     # How the queue joins the messages that go into the ledger. Some databases need to be told to begin with those.
@@ -161,6 +171,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
                 lock_free=self.lock_free,
                 walk=self.walk,
                 by_key=self.by_key,
+                by_group=self.by_group,
+                queue_by_name=self.queue_by_name,
+                queue_name=self.queue_name,
                 age=self.age,
                 ledger_of_queue=self.ledger_of_queue,
             )
@@ -177,7 +190,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 def _within_budget(text: str) -> str:
     """The messages a statement finds, while the bodies before them come to less than one more parameter."""
     return f"""SELECT {", ".join(_MESSAGE.values())} FROM (
-SELECT found.*, sum(length(body)) OVER (ORDER BY ready_at, seq) - length(body) AS before_it
+SELECT found.*, sum({_SIZE}) OVER (ORDER BY ready_at, seq) - ({_SIZE}) AS before_it
 FROM ({text}) AS found) AS measured
 WHERE before_it < ? ORDER BY ready_at, seq"""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock import ids
+from penstock import ids, limits
 from penstock.model import Outcome
+from penstock.stores.sql.attempts import Attempts
 from penstock.stores.sql.consumers import Consumers
 from penstock.stores.sql.exports import Exports
 from penstock.stores.sql.ledger import Ledger
@@ -19,6 +20,8 @@ from penstock.stores.sql.twins import Twins
 # When the sweep looks again at a deleted queue that something still names. No unit lasts that long: one that had found
 # the queue before it was deleted has put its messages there by then.
 _LOOK_AGAIN_MS = 60 * 60 * 1000
+# Messages of a queue that wait behind others, whose lines are looked at.
+_LINES_LOOKED_AT = 50
 
 # Of a queue `q`.
 _HOLDS_MESSAGES = "(SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0"
@@ -37,6 +40,8 @@ class SweepSql:
              OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
+             OR EXISTS (SELECT 1 FROM seen WHERE queue = q.number)
+             OR EXISTS (SELECT 1 FROM attempt WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM collapse WHERE queue = q.number))"""
     look_again: str = "UPDATE queue SET due_at = ? WHERE number = ?"
     forget_tally: str = "DELETE FROM tally WHERE queue = ?"
@@ -54,12 +59,13 @@ class SweepSql:
                  OR ({_OLDEST} ORDER BY {{age}} LIMIT 1) <= ? - {_KEPT_MS})
         LIMIT ?"""
     oldest: str = """
-        SELECT seq, sent_at FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} > ? AND {age} <= ?
+        SELECT seq, sent_at FROM {walk} WHERE queue = ? AND ready_at = ? AND {age} > ? AND {age} <= ?
         ORDER BY {age} LIMIT ? {lock_free}"""
 
 
 class Sweep:
     __slots__ = (
+        "_attempts",
         "_consumers",
         "_exports",
         "_ledger",
@@ -78,6 +84,7 @@ class Sweep:
         *,
         twins: Twins,
         sends: Sends,
+        attempts: Attempts,
         messages: Messages,
         moves: Moves,
         shipments: Shipments,
@@ -88,6 +95,7 @@ class Sweep:
         self._session = session
         self._twins = twins
         self._sends = sends
+        self._attempts = attempts
         self._messages = messages
         self._moves = moves
         self._shipments = shipments
@@ -101,11 +109,13 @@ class Sweep:
         freed = self._sweep_deleted(now, limit)
         freed += self._twins.sweep(now, limit - freed)
         self._promote_due(now)
+        self._lift_headless(now)
         freed += self._sweep_expired(now, limit - freed)
         freed += self._ledger.sweep(ledger_before, limit - freed)
         freed += self._shipments.sweep(now, limit - freed)
         freed += self._exports.sweep(now, limit - freed)
         freed += self._sends.sweep(now, limit - freed)
+        freed += self._attempts.sweep(now, limit - freed)
         return freed + self._moves.sweep(now)
 
     def _sweep_deleted(self, now: int, limit: int) -> int:
@@ -144,6 +154,17 @@ class Sweep:
             session.promote(queue, due, now)
             room -= len(due)
 
+    def _lift_headless(self, now: int) -> None:
+        """Every verb leaves lines in order. Should one ever fail to, its messages would wait forever: those that have
+        waited longest are looked at."""
+        session = self._session
+        for number in session.lines.queues(session.limits.sweep_queues):
+            name = session.queue_name(number)
+            queue = None if name is None else session.find_queue(name)
+            if queue is not None and session.lines.headless(queue, _LINES_LOOKED_AT):
+                session.lock_queue(number)
+                session.lift(queue, session.lines.headless(queue, _LINES_LOOKED_AT), now)
+
     def _sweep_expired(self, now: int, limit: int) -> int:
         """Ready messages stand by age, so the expired ones are the first: one look at a queue tells. Those that were
         there when the retention was lowered stand before all others, and stay longer."""
@@ -159,7 +180,10 @@ class Sweep:
         """Of the ready messages with these sequence numbers, the oldest that were sent by then."""
         if limit <= 0 or after >= through:
             return 0
-        heads = self._session.engine.rows(self._sql.oldest, (queue, after, through, limit))
-        expired = [seq for seq, sent_at in heads if sent_at <= sent_by]
-        self._session.finish(queue, expired, Outcome.EXPIRED, now)
+        session = self._session
+        heads = session.engine.rows(self._sql.oldest, (queue, 0, after, through, limit))
+        if session.with_lines(queue) is not None:
+            heads += session.engine.rows(self._sql.oldest, (queue, limits.BEHIND, after, through, limit))
+        expired = [seq for seq, sent_at in heads if sent_at <= sent_by][:limit]
+        session.finish(queue, expired, Outcome.EXPIRED, now)
         return len(expired)

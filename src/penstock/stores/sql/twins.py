@@ -86,7 +86,7 @@ class Twins:
         """Of messages that go from one queue to another, finish those whose key is there already, and give the others
         the key they need there."""
         session = self._session
-        asks = there.settings.dedup is not Dedup.OFF
+        asks = policy.keeps_keys(there.settings)
         keys = session.engine.rows(self._sql.keys if asks else self._sql.own_keys, (session.engine.listed(seqs),))
         if there.settings.dedup is Dedup.CLAIM:
             # Such a queue holds twins until one of them is claimed.

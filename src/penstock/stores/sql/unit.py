@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from penstock.model import Count, Queue, QueuePage, Settings
+from penstock.stores.sql.attempts import Attempts, AttemptSql
 from penstock.stores.sql.claim import Claims, ClaimSql
 from penstock.stores.sql.consumers import Consumers, ConsumerSql
 from penstock.stores.sql.counts import Counts, CountSql
 from penstock.stores.sql.exports import Exports, ExportSql
 from penstock.stores.sql.keys import Keys, KeySql
 from penstock.stores.sql.ledger import Ledger, LedgerSql
+from penstock.stores.sql.lines import LineSql
 from penstock.stores.sql.messages import Messages, MessageSql
 from penstock.stores.sql.moves import Moves, MoveSql
 from penstock.stores.sql.queues import Queues, QueueSql
@@ -27,7 +29,9 @@ TABLES = (
     QueueSql,
     SendSql,
     TwinSql,
+    LineSql,
     ClaimSql,
+    AttemptSql,
     ReceiptSql,
     MessageSql,
     CountSql,
@@ -70,13 +74,14 @@ class SqlUnit:
         self._counts = Counts(session)
         sends = Sends(session, twins)
         receipts = Receipts(session)
-        self.moves = Moves(session, twins)
+        self.moves = Moves(session, twins, self._counts)
         claims = Claims(session, twins, self.moves)
         # Bound once: these three are called for every request.
         self.send = sends.send
         self.claim = claims.claim
         self.ack = receipts.ack
-        self.messages = Messages(session, sends, receipts)
+        attempts = Attempts(session, claims)
+        self.messages = Messages(session, sends, receipts, attempts)
         self.shipments = Shipments(session, claims)
         self.ledger = Ledger(session, self._counts)
         self.exports = Exports(session, self.ledger)
@@ -86,6 +91,7 @@ class SqlUnit:
             session,
             twins=twins,
             sends=sends,
+            attempts=attempts,
             messages=self.messages,
             moves=self.moves,
             shipments=self.shipments,
@@ -99,8 +105,8 @@ class SqlUnit:
     def create_queue(self, name: str, settings: Settings, now: int) -> Queue:
         return self._queues.create(name, settings, now)
 
-    def update_queue(self, name: str, settings: Settings) -> Queue:
-        return self._queues.update(name, settings)
+    def update_queue(self, name: str, settings: Settings, now: int) -> Queue:
+        return self._queues.update(name, settings, now)
 
     def delete_queue(self, name: str, now: int) -> Queue:
         return self._queues.delete(name, now)
@@ -110,6 +116,15 @@ class SqlUnit:
 
     def list_queues(self, offset: int, limit: int) -> QueuePage:
         return self._queues.page(offset, limit)
+
+    def page_queues(self, prefix: str, after: str, limit: int) -> list[Queue]:
+        return self._queues.page_by_name(prefix, after, limit)
+
+    def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
+        return self._queues.dead_letter_sources(queue, after, limit)
+
+    def take_turns(self, queues: Iterable[str]) -> None:
+        self.session.take_turns(queues)
 
     # Messages; `send`, `claim` and `ack` are bound above
 

@@ -41,7 +41,7 @@ MESSAGE = Table(
     "message",
     _named(
         """seq queue ready_at sent_at receives claim first_claimed_at last_claimed_at deadline_at
-           content_type attributes dedup_key came_from body_hash body"""
+           content_type attributes grp dedup_key came_from body_hash body"""
     ),
     heavy=("attributes", "body"),
 )
@@ -59,7 +59,8 @@ QUEUE = Table(
     "queue",
     _named(
         """number name created_at deleted_at visibility_ms retention_ms delay_ms dedup max_receives
-           dead_letter_queue ledger backoff_first_ms backoff_most_ms due_at kept_ms lowered_through"""
+           dead_letter_queue ledger backoff_first_ms backoff_most_ms due_at kept_ms lowered_through
+           grouped dedup_window_ms dedup_scope forgotten_through labels modified_at"""
     ),
 )
 # Where each connection counts for itself, the sum is copied. Queue 0 means something else in every database.
@@ -77,7 +78,7 @@ MOVE = Table(
     "move",
     _named(
         """id source target through started_at moved status error finished_at claimed terms
-           examined matched homeless place_ready_at place_seq next_at"""
+           examined matched homeless place_ready_at place_seq next_at total"""
     ),
     key_is_text=True,
 )
@@ -101,12 +102,14 @@ EXPORT = Table(
     _named("id consumer number after_number through_number first_number amount claimed_at settled_at"),
 )
 SENDING = Table("sending", "keyed send", _named("id queue send_key digest messages stored sent_at"))
+SEEN = Table("seen", "dedup key", _named("id queue dedup_key seq sent_at until"))
+ATTEMPT = Table("attempt", "attempt", _named("id queue attempt_key held claimed_at"), heavy=("held",))
 COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through"))
 
 # These grow without end, and are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, COLLAPSE)
+SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE)
 ALL = (*SHORT, *LONG)
 
 

@@ -89,6 +89,8 @@ STATEMENTS = Statements(
         age="seq",
         # Else it walks through all ready messages of the queue for each twin.
         by_key="message AS t FORCE INDEX (message_dedup)",
+        by_group="message FORCE INDEX (message_group)",
+        queue_by_name="queue AS q FORCE INDEX (queue_by_any_name)",
         ledger_of_queue="ledger FORCE INDEX (ledger_by_queue)",
         streams=False,
         # A sum over bodies would make it write them into a temporary table on the disk.

@@ -23,10 +23,10 @@ from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
 from penstock.ids import make_ids
 from penstock.limits import Limits
-from penstock.model import Dedup, Draft, Sent
+from penstock.model import Draft, Sent
 from penstock.stores.protocol import Sending
 from penstock.stores.sql.engine import Engine, RawSql, Row
-from penstock.stores.sql.send import arriving
+from penstock.stores.sql.send import arriving, stores_plainly
 from penstock.stores.sql.session import Cache, Hints, Session
 from penstock.stores.sql.unit import SqlUnit
 
@@ -402,7 +402,7 @@ def _express_rows(cache: Cache, sends: Sequence[tuple[str, Sequence[Draft]]], no
     room = _EXPRESS_BYTES
     for name, drafts in sends:
         queue = cache.queues.get(name)
-        if queue is None or queue.settings.dedup is Dedup.SEND:
+        if queue is None or not stores_plainly(queue):
             return None
         for draft in drafts:
             room -= _ROW_BYTES + len(draft.body)

@@ -52,7 +52,7 @@ _LOCKS = int.from_bytes(b"Pnst", "big")
 # From so many rows on, a COPY is quicker than an INSERT for each.
 _COPY_ROWS = 12
 # Of `ARRIVING`.
-_ARRIVING_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea")
+_ARRIVING_TYPES = ("int8", "int8", "int8", "int8", "int8", "text", "text", "bytea", "bytea", "bytea", "bytea")
 _COPY_TYPES = (*_ARRIVING_TYPES, "int8", "int8")
 # Where a unit has needed so many sequence numbers, the next one gets as many with its beginning.
 _FEWEST_AHEAD = 8
@@ -109,6 +109,8 @@ STATEMENTS = Statements(
         # As the index has it: see the schema.
         age="(seq + 0)",
         ledger_of_queue="ledger",
+        # As its index has it: else the order is that of a language.
+        queue_name='q.name COLLATE "C"',
         streams=False,
     )
 )

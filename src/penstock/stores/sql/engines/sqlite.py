@@ -39,15 +39,14 @@ from penstock.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from penstock.ids import HASH_BYTES
+from penstock.ids import HASH_BYTES, KEY_BYTES
 from penstock.limits import Limits
-from penstock.policy import KEY_BYTES
 from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Executed, Later, RawSql, Row
 from penstock.stores.sql.engines import forks
 from penstock.stores.sql.engines.sqlite_file import APPLICATION_ID, SqliteFile
-from penstock.stores.sql.session import Cache, Session, body_in
+from penstock.stores.sql.session import Cache, Session, size_of
 from penstock.stores.sql.statements import Dialect, Statements
 from penstock.stores.sql.unit import SqlUnit
 
@@ -106,7 +105,7 @@ class SqliteSql:
     # count on from the one before the first; keys and hashes stand one behind the other, all of one length.
     insert_alike: str = f"""
         INSERT INTO message ({", ".join(ARRIVING)}, receives, claim)
-        SELECT ? + rowid, ?, ?, ?, ?, ?, ?, substr(?, rowid * {KEY_BYTES} - {KEY_BYTES - 1}, {KEY_BYTES}),
+        SELECT ? + rowid, ?, ?, ?, ?, ?, ?, ?, substr(?, rowid * {KEY_BYTES} - {KEY_BYTES - 1}, {KEY_BYTES}),
                substr(?, rowid * {HASH_BYTES} - {HASH_BYTES - 1}, {HASH_BYTES}), value, 0, 0
         FROM carray(?)"""
     add_to_tally: str = """
@@ -159,14 +158,14 @@ class SqliteEngine:
         try:
             cursor = self._cursor.execute(sql, params)
             while piece := list(islice(cursor, _PIECE_ROWS)):
-                budget -= sum([len(body_in(row)) for row in piece])
+                budget -= size_of(piece)
                 rows += piece
                 if budget <= 0:
                     break
         except apsw.Error as error:
             raise translated(error) from error
-        while len(rows) > 1 and budget + len(body_in(rows[-1])) <= 0:
-            budget += len(body_in(rows.pop()))
+        while len(rows) > 1 and budget + size_of(rows[-1:]) <= 0:
+            budget += size_of([rows.pop()])
         return rows
 
     def run(self, sql: str, params: Sequence[object] = ()) -> int:
