@@ -54,6 +54,7 @@ def test_a_fifo_queue_says_so_and_a_standard_one_nothing_of_it(create: Create, a
     }
 
 
+ALLOW_ALL = json.dumps({"redrivePermission": "allowAll"})
 GIVEN = {
     "DelaySeconds": "5",
     "MaximumMessageSize": "2048",
@@ -61,7 +62,7 @@ GIVEN = {
     "ReceiveMessageWaitTimeSeconds": "7",
     "VisibilityTimeout": "120",
     "KmsMasterKeyId": "alias/aws/sqs",
-    "KmsDataKeyReusePeriodSeconds": "300",
+    "KmsDataKeyReusePeriodSeconds": "600",
     "SqsManagedSseEnabled": "false",
     "Policy": json.dumps({"Version": "2012-10-17", "Statement": []}),
 }
@@ -96,6 +97,14 @@ def test_creating_again_is_the_same_queue_unless_something_differs(sqs: Sqs, cre
     assert refused.text == (
         "A queue already exists with the same name and a different value for attribute VisibilityTimeout"
     )
+
+
+@pytest.mark.parametrize("given", [GIVEN, {"KmsDataKeyReusePeriodSeconds": "300"}, {"RedriveAllowPolicy": ALLOW_ALL}])
+def test_creating_again_with_the_same_attributes_is_the_same_queue(sqs: Sqs, create: Create, given) -> None:
+    url = create("jobs", **given)
+    assert create("jobs", **given) == url
+    fifo = {"ContentBasedDeduplication": "true", "DeduplicationScope": "messageGroup"}
+    assert create("jobs.fifo", **given, **fifo) == create("jobs.fifo", **given, **fifo)
 
 
 @pytest.mark.parametrize("said", ["true", "True", "TRUE"])
