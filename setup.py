@@ -55,9 +55,12 @@ ABOVE_THE_STORE = (
     "faces/emodb/messages",
 )
 STORE = (
+    "stores/sql/attempts",
     "stores/sql/claim",
     "stores/sql/consumers",
     "stores/sql/counts",
+    "stores/sql/hints",
+    "stores/sql/lines",
     "stores/sql/messages",
     "stores/sql/moves",
     "stores/sql/receipts",

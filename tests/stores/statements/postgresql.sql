@@ -222,13 +222,13 @@ ORDER BY (seq + 0) LIMIT %s;
 -- LineSql.behind
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
 SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at = 253402300800000
-ORDER BY seq) AS found) AS measured
+FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
 -- LineSql.measured_behind
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.waiting
 SELECT grp FROM message WHERE queue = %s AND ready_at = 253402300800000 ORDER BY (seq + 0) LIMIT %s;

@@ -220,12 +220,12 @@ SELECT seq, ready_at, sent_at, receives FROM message WHERE queue = ? AND grp = ?
 ORDER BY seq LIMIT ?;
 
 -- LineSql.behind
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.measured_behind
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.waiting
 SELECT grp FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT ?;

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from penstock import ids, limits, policy
 from penstock.model import Outcome, Receipt
+from penstock.stores.sql.lines import has_lines
 from penstock.stores.sql.runs import at_once
-from penstock.stores.sql.session import Session, has_lines
+from penstock.stores.sql.session import Session
 from penstock.stores.sql.statements import ByRuns, by_runs
 
 # The sequence number, queue, queue's name and latest claim of a message that a receipt stands for, and the instant at

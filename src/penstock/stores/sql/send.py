@@ -16,7 +16,8 @@ from penstock.errors import SendConflict
 from penstock.ids import body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Groups, Numbered, Queue, Reservation, Sent, SentOnce
 from penstock.stores.sql.engine import ARRIVING, Row
-from penstock.stores.sql.session import Session, attributes_text, group_bytes, has_lines
+from penstock.stores.sql.lines import group_bytes, has_lines
+from penstock.stores.sql.session import Session, attributes_text
 from penstock.stores.sql.twins import Twins
 
 
