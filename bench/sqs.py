@@ -9,7 +9,8 @@ from __future__ import annotations
 import http.client
 import json
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from bench import servers
 from bench.foundation import BODY, CONNECTIONS, folder
@@ -19,9 +20,13 @@ from bench.measure import Effort, Result, absent, at_least, spread, told
 from bench.peers.penstock import checked, is_whole, request
 from bench.signing import Signer, signed_sends
 from bench.wire import Step, Worker, drive
+from penstock.clock import system_clock
+from penstock.model import Draft, Groups, Settings
+from penstock.stores import open_store
 
 ROUNDS = 3
 ACCOUNT = "000000000000"
+QUEUE = "q.fifo"
 # More than a server answers before a request comes up again that it has seen lately.
 SIGNED = 50_000
 BEHIND_MANY, BEHIND_FEW = 100_000, 100
@@ -34,6 +39,7 @@ ANY_CREDENTIALS = (
 )
 _HIDDEN_MS = 12 * 60 * 60 * 1000
 _AT_ONCE = 5_000
+_WARM_UP_S = 1
 
 SENDS = f"SendMessage in JSON, {CONNECTIONS} connections ÷ native single send"
 SIGNED_SENDS = f"SendMessage in JSON with SigV4, {CONNECTIONS} connections ÷ native single send"
@@ -67,28 +73,31 @@ def loaded(url: str, seconds: float, script: str, *words: str) -> Load:
 # Sends
 
 
-def sends(seconds: float) -> dict[str, float]:
+def sends(turn: int, seconds: float) -> dict[str, float]:
     """A second, by each API. The one that signs has a server of its own: an API key closes all the others."""
     with folder() as path, servers.penstock(path) as (url, _):
         ask(url, "PUT", "/v1/queues/q", {})
-        queue = f"{url}/{ACCOUNT}/q"
-        figures = {
-            "native": loaded(f"{url}/v1/queues/q/messages", seconds, "native_send").per_second,
-            "sqs": loaded(url, seconds, "sqs_send", queue, ANY_CREDENTIALS).per_second,
-            "mqs": mqs_sends(url, CONNECTIONS, seconds).per_second,
-        }
+        loads: list[tuple[str, Callable[[], Load]]] = [
+            ("native", lambda: loaded(f"{url}/v1/queues/q/messages", seconds, "native_send")),
+            ("sqs", lambda: loaded(url, seconds, "sqs_send", f"{url}/{ACCOUNT}/q", ANY_CREDENTIALS)),
+            ("mqs", lambda: mqs_sends(url, CONNECTIONS, seconds)),
+        ]
+        mqs_sends(url, CONNECTIONS, _WARM_UP_S)
+        # Another is first in every round.
+        figures = {name: load().per_second for name, load in [*loads[turn:], *loads[:turn]]}
     with folder() as path, servers.penstock(path) as (url, _):
         ask(url, "PUT", "/v1/queues/q", {})
         key = ask(url, "POST", "/v1/keys", {"name": "load", "rules": ["queue|post|q"]})
         signer = Signer(str(key["aws_access_key_id"]), str(key["aws_secret_access_key"]), url.removeprefix("http://"))
         requests = path / "requests"
         requests.write_text("".join(signed_sends(signer, f"{url}/{ACCOUNT}/q", SIGNED, len(BODY))))
+        loaded(url, _WARM_UP_S, "sqs_send_signed", str(requests))
         figures["signed"] = loaded(url, seconds, "sqs_send_signed", str(requests)).per_second
     return figures
 
 
 def sending(effort: Effort) -> Iterator[Result]:
-    measured = [sends(effort.seconds) for _ in range(effort.rounds(ROUNDS))]
+    measured = [sends(turn, effort.seconds) for turn in range(effort.rounds(ROUNDS))]
 
     def compared(over: str, under: str) -> tuple[float, str, dict[str, float]]:
         ratios = [one[over] / one[under] for one in measured]
@@ -164,30 +173,35 @@ class Fifo:
         return request("POST /", body, kind, f"X-Amz-Target: AmazonSQS.{operation}")
 
 
-def fill(url: str, behind: int, free: int) -> None:
+def fill(path: Path, behind: int, free: int) -> None:
     """Groups whose first messages are held, with that many messages behind them; and messages that may be claimed, each
     of a group of its own, which are younger than all of these."""
+    store = open_store(f"sqlite:///{path}/penstock.db")
 
-    def send(groups: Iterator[str]) -> None:
-        drafts = [{"body": BODY.decode(), "group": group} for group in groups]
-        for start in range(0, len(drafts), _AT_ONCE):
-            ask(url, "POST", "/v1/queues/q.fifo/messages", {"messages": drafts[start : start + _AT_ONCE]})
+    def send(groups: list[str]) -> None:
+        for start in range(0, len(groups), _AT_ONCE):
+            drafts = [Draft(BODY, group=group) for group in groups[start : start + _AT_ONCE]]
+            with store.unit() as unit:
+                unit.send(QUEUE, drafts, system_clock())
 
-    ask(url, "PUT", "/v1/queues/q.fifo", {"groups": "fifo", "visibility_ms": _HIDDEN_MS})
     held = [f"held-{number}" for number in range(HIDDEN_HEADS)]
-    send(iter(held))
-    claimed = ask(url, "POST", "/v1/queues/q.fifo/claim", {"limit": HIDDEN_HEADS})
-    assert len(claimed["messages"]) == HIDDEN_HEADS  # type: ignore[arg-type]
-    send(held[number % HIDDEN_HEADS] for number in range(behind))
-    send(f"free-{number}" for number in range(free))
+    with store.unit() as unit:
+        unit.create_queue(QUEUE, Settings(visibility_ms=_HIDDEN_MS, groups=Groups.FIFO), system_clock())
+    send(held)
+    with store.unit() as unit:
+        claimed = unit.claim(QUEUE, HIDDEN_HEADS, system_clock(), _HIDDEN_MS)
+        assert len(claimed.messages) == HIDDEN_HEADS
+    send([held[number % HIDDEN_HEADS] for number in range(behind)])
+    send([f"free-{number}" for number in range(free)])
+    store.close()
 
 
 def claims(behind: int, free: int, seconds: float) -> float:
-    with folder() as path, servers.penstock(path) as (url, process):
-        fill(url, behind, free)
-        dialect = Fifo(f"{url}/{ACCOUNT}/q.fifo")
-        rate = drive(servers.port_of(url), dialect, dialect.work, CONNECTIONS, seconds, process.pid)
-        return rate.per_second
+    with folder() as path:
+        fill(path, behind, free)
+        with servers.penstock(path) as (url, process):
+            dialect = Fifo(f"{url}/{ACCOUNT}/{QUEUE}")
+            return drive(servers.port_of(url), dialect, dialect.work, CONNECTIONS, seconds, process.pid).per_second
 
 
 def fifo(effort: Effort) -> Result:
