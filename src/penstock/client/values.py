@@ -105,13 +105,16 @@ class Key:
 @dataclass(frozen=True, slots=True)
 class NewKey:
     """The `secret` is told this once, and is in no representation. `warning` is there for the first key of a store:
-    from then on every request needs one."""
+    from then on every request needs one. The last two are what clients of SQS sign their requests with; they too are
+    told this once."""
 
     name: str
     rules: list[str]
     created_at: int
     secret: str = field(repr=False)
     warning: str | None = None
+    aws_access_key_id: str | None = None
+    aws_secret_access_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -361,7 +361,7 @@ def keys() -> Request[list[Key]]:
 
 
 def create_key(name: str, rules: Iterable[str]) -> Request[NewKey]:
-    """The new key with its secret, which is told this once. From the first key on every request needs one."""
+    """The new key with its secrets, which are told this once. From the first key on every request needs one."""
     return Request(_new_key, "POST", "/v1/keys", encoded({"name": name, "rules": list(rules)}), refusals=_KEY)
 
 
