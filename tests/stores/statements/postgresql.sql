@@ -138,9 +138,6 @@ UPDATE queue SET forgotten_through = %s WHERE number = %s AND forgotten_through 
 -- SendSql.unseen
 SELECT id FROM seen WHERE until <= %s ORDER BY until LIMIT %s;
 
--- SendSql.seen_in
-SELECT id FROM seen WHERE queue = %s LIMIT %s;
-
 -- SendSql.forget_unseen
 DELETE FROM seen WHERE id = ANY(%s::bigint[]);
 

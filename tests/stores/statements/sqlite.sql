@@ -138,9 +138,6 @@ UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < 
 -- SendSql.unseen
 SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?;
 
--- SendSql.seen_in
-SELECT id FROM seen WHERE queue = ? LIMIT ?;
-
 -- SendSql.forget_unseen
 DELETE FROM seen WHERE id IN (SELECT value FROM carray(?));
 

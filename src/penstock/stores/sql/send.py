@@ -40,7 +40,6 @@ class SendSql:
         FROM seen WHERE queue = ? AND dedup_key = ? {lock}"""
     forget_seen: str = "UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < ?"
     unseen: str = "SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?"
-    seen_in: str = "SELECT id FROM seen WHERE queue = ? LIMIT ?"
     forget_unseen: str = "DELETE FROM seen WHERE {among:id}"
     # Of reserved numbers, those whose messages are in the store or were.
     known: str = "SELECT seq FROM message WHERE {among:seq} UNION SELECT seq FROM ledger WHERE {among:seq}"
@@ -231,23 +230,16 @@ class Sends:
             return SentOnce(messages, stored, repeated=True)
         return None
 
-    def forget_queue(self, number: int, limit: int) -> int:
-        """Dedup keys of a window in a queue that was deleted, up to `limit` of them. How many."""
-        return self._forget(self._session.engine.rows(self._sql.seen_in, (number, limit)))
-
-    def _forget(self, seen: Sequence[Row]) -> int:
-        engine = self._session.engine
-        if seen:
-            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in seen),))
-        return len(seen)
-
     def sweep(self, now: int, limit: int) -> int:
         """Forget keys that are old."""
         engine = self._session.engine
         old = engine.rows(self._sql.old, (now - self._session.limits.idempotency_ms, max(0, limit)))
         if old:
             engine.run(self._sql.forget_old, (engine.listed(number for (number,) in old),))
-        return len(old) + self._forget(engine.rows(self._sql.unseen, (now, max(0, limit - len(old)))))
+        unseen = engine.rows(self._sql.unseen, (now, max(0, limit - len(old))))
+        if unseen:
+            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in unseen),))
+        return len(old) + len(unseen)
 
     # Under numbers that were given out before, so that ids are known before their messages are stored
 

@@ -137,7 +137,6 @@ class Sweep:
             purged = self._messages.purge_number(number, now, room, last_seq)
             freed += purged
             if purged < room:
-                freed += self._sends.forget_queue(number, room - purged)
                 self._forget_queue(number, deleted_at, now)
         return freed
 
