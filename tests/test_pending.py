@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pending import Pending, gather
+from penstock.pending import Pending, chained, gather, rejected
 
 
 class Told:
@@ -252,3 +252,65 @@ def test_gather_tells_the_first_error_once() -> None:
     pendings[0].reject(ValueError("second"))
     pendings[2].resolve(1)
     assert (told.values, told.errors) == ([], [first])
+
+
+# One after the other
+
+
+def test_a_chain_has_the_result_of_what_the_first_value_begins() -> None:
+    first, second = Pending(), Pending()
+    asked: list[int] = []
+
+    def begin(value: int) -> Pending[str]:
+        asked.append(value)
+        return second
+
+    told = Told(chained(first, begin))
+    first.resolve(1)
+    assert (asked, told.values) == ([1], [])
+    second.resolve("one")
+    assert (told.values, told.errors) == (["one"], [])
+
+
+def test_a_chain_passes_on_every_error() -> None:
+    error = ValueError()
+
+    def fails(_value: object) -> Pending[str]:
+        raise error
+
+    done: Pending[int] = Pending()
+    done.resolve(1)
+    assert Told(chained(rejected(error), fails)).errors == [error]
+    assert Told(chained(done, fails)).errors == [error]
+    assert Told(chained(done, lambda _value: rejected(error))).errors == [error]
+
+
+def test_a_chain_that_is_called_off_calls_off_what_is_under_way() -> None:
+    first, second = Pending(), Pending()
+    second.on_cancel = lambda: True
+    whole = chained(first, lambda _value: second)
+    assert whole.cancel() is False  # the first cannot be
+    first.resolve(1)
+    assert whole.cancel() is True
+
+
+def test_a_chain_that_is_abandoned_begins_nothing_more() -> None:
+    first: Pending[int] = Pending()
+    whole = chained(first, pytest.fail)
+    whole.abandon()
+    assert first.is_abandoned
+    first.resolve(1)
+
+
+def test_a_chain_leaves_nothing_for_the_garbage_collector() -> None:
+    with without_collector():
+        marker = Marker()
+        first, second = Pending(), Pending()
+        told = Told(chained(first, lambda _value, _kept=marker, then=second: then).map(str))
+        first.resolve(1)
+        second.resolve(2)
+        watched = [weakref.ref(thing) for thing in (marker, told)]
+        assert told.values == ["2"]
+        del first, second, told, marker
+        assert [ref() for ref in watched] == [None, None]
+        assert gc.collect() == 0

@@ -122,11 +122,45 @@ class Pending(Generic[T]):
         self.cancel()
 
 
+def resolved(value: T) -> Pending[T]:
+    """One that is there already, where one may be still to come."""
+    pending: Pending[T] = Pending()
+    pending.resolve(value)
+    return pending
+
+
 def rejected(error: Exception) -> Pending[Any]:
     """One that was refused before any work began."""
     pending: Pending[Any] = Pending()
     pending.reject(error)
     return pending
+
+
+def chained(first: Pending[T], go_on: Callable[[T], Pending[R]]) -> Pending[R]:
+    """The result of what `go_on` begins with the value of the first. Called off, it calls off what is under way; once
+    it is abandoned, nothing more begins."""
+    whole: Pending[R] = Pending()
+    # A list, because it changes: the work that is under way.
+    current: list[Pending[Any]] = [first]
+
+    def begin(value: T) -> None:
+        if whole.is_abandoned:
+            return
+        try:
+            following = go_on(value)
+        except Exception as error:
+            whole.reject(error)
+            return
+        current[0] = following
+        following.listen(whole.resolve, whole.reject)
+
+    def call_off() -> bool:
+        current[0].is_abandoned = whole.is_abandoned
+        return current[0].cancel()
+
+    whole.on_cancel = call_off
+    first.listen(begin, whole.reject)
+    return whole
 
 
 def gather(pendings: Sequence[Pending[T]]) -> Pending[list[T]]:

@@ -94,6 +94,15 @@ class Config:
     mqcore_daemons: bool = _setting(
         True, "Redeliver and destroy messages of an mqcore:// store here; not needed beside mq-mover and mq-reaper."
     )
+    sqs_account: str = _setting(
+        "000000000000", "Account in the URLs and ARNs of queues in the SQS API: 12 digits.", empty=False
+    )
+    sqs_region: str = _setting(
+        "us-east-1", "Region in the ARNs of queues in the SQS API, for requests that name none.", empty=False
+    )
+    sqs_base_url: str = _setting(
+        "", "What the URLs of queues in the SQS API begin with; by default the address that a client has used."
+    )
     ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
     tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.", live=True)
     tls_key: str = _setting("", "File with the TLS private key; needs tls_cert.", live=True)
@@ -231,6 +240,16 @@ def check(config: Config, sources: Mapping[str, str] | None = None) -> None:
         from penstock.hosts import HostNames
 
         HostNames(config.allowed_hosts)
+    if not (config.sqs_account.isascii() and config.sqs_account.isdecimal() and len(config.sqs_account) == 12):
+        raise InvalidSetting(f"{of('sqs_account')} cannot be {config.sqs_account!r}: an account has 12 digits")
+    if not re.fullmatch(r"[a-z0-9-]{1,32}", config.sqs_region):
+        raise InvalidSetting(
+            f"{of('sqs_region')} cannot be {config.sqs_region!r}: a region is 1 to 32 of the characters a-z 0-9 -"
+        )
+    if config.sqs_base_url and not re.fullmatch(r"https?://[!-~]+", config.sqs_base_url):
+        raise InvalidSetting(
+            f"{of('sqs_base_url')} cannot be {config.sqs_base_url!r}: it begins with http:// or https:// and a host"
+        )
 
 
 def adopted(running: Config, wanted: Config) -> tuple[Config, list[str]]:

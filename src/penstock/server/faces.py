@@ -16,6 +16,8 @@ from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
+from penstock.faces.sqs import AwsPlace, root_of, sqs_routes
+from penstock.faces.sqs import explaining as explaining_sqs
 from penstock.keys import Keyring
 from penstock.server.config import Config
 from penstock.stores.protocol import NOUNS, Noun
@@ -39,6 +41,10 @@ FACES: Mapping[str, Face] = {
     ),
     "native": Face(_ALL_BUT_CONSUMERS, lambda broker, keyring, _config, _reserved: native_routes(broker, keyring)),
     "emodb": Face(frozenset({"messages", "moves"}), lambda broker, _keyring, _config, _reserved: emodb_routes(broker)),
+    "sqs": Face(
+        frozenset({"messages", "moves"}),
+        lambda broker, _keyring, config, _reserved: sqs_routes(broker, _place(config)),
+    ),
     "mqcore": Face(
         frozenset(),
         lambda broker, _keyring, config, reserved: mqcore_routes(
@@ -49,6 +55,11 @@ FACES: Mapping[str, Face] = {
 
 
 _NONE: frozenset[str] = frozenset()
+
+
+def _place(config: Config) -> AwsPlace:
+    base_url = config.sqs_base_url.rstrip("/")
+    return AwsPlace(config.sqs_account, config.sqs_region, base_url, "https" if config.tls_cert else "http")
 
 
 def chosen_faces(asked: str, store_url: str, missing: Collection[Noun]) -> list[str]:
@@ -84,7 +95,20 @@ def face_routes(
     routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
         routes += metrics_routes(reports)
-        routes += openapi_routes(routes)
+        routes = _sharing_root(routes, openapi_routes(routes))
     # An error that no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))
+    if "sqs" in names:
+        errors = explaining_sqs(errors)
     return routes, explaining(errors, reserved) if reserved else errors
+
+
+def _sharing_root(routes: list[Route], pages: list[Route]) -> list[Route]:
+    """All of them; where an API answers GET at the root, it and the page for people have one route there."""
+
+    def is_root(route: Route) -> bool:
+        return (route.method, route.pattern) == ("GET", "/")
+
+    both = [route for route in (*routes, *pages) if is_root(route)]
+    others = [route for route in (*routes, *pages) if not is_root(route)]
+    return [*others, root_of(*both) if len(both) == 2 else both[0]]

@@ -93,12 +93,8 @@ class _Taking:
     def wanted(self) -> int:
         return self._limit - len(self.taken)
 
-    def step(self) -> int:
-        """How many messages of a line to look at. Where none could be handed out, more of them may have to leave. In a
-        queue that takes its own dead letters one at a time: such a one keeps back those behind it."""
-        if _keeps_dead_letters(self.queue):
-            return 1
-        return self.wanted() if self.taken else max(self.wanted(), self._most_left_out - self._left_out)
+    def most_to_leave_out(self) -> int:
+        return self._most_left_out - self._left_out
 
     def add(self, delivered: list[Row], left_out: int, size: int) -> None:
         self.taken += delivered
@@ -219,24 +215,27 @@ class Claims:
             taking.add(delivered, left_out, size_of(delivered) if terms.reads else 0)
             if group is None or not taking.goes_on() or (left_out and _keeps_dead_letters(queue)):
                 return
-            seqs = session.lines.following(queue, group, seq_in(rows[-1]), taking.step(), now)
-            rows = self._following(queue, seqs, taking.room, terms)
-            if len(rows) > taking.wanted():
-                rows = self._enough(queue, rows, taking.wanted(), now, terms)
+            last = seq_in(rows[-1])
+            rows = [] if delivered else self._dead_in_line(taking, group, last, now, terms)
+            rows = rows or self._next_in_line(taking, group, last, now, terms)
 
-    def _enough(self, queue: Queue, rows: list[Row], wanted: int, now: int, terms: Terms) -> list[Row]:
-        """As far as so many of them can be handed out."""
-        for place, row in enumerate(rows):
-            wanted -= self._verdict(queue, row, now, terms) is Verdict.DELIVER
-            if not wanted:
-                return rows[: place + 1]
-        return rows
+    def _dead_in_line(self, taking: _Taking, group: bytes, after: int, now: int, terms: Terms) -> list[Row]:
+        """Where one message cannot be delivered, those behind it may be as old: up to a step of them, as `_clear`."""
+        queue, lines = taking.queue, self._session.lines
+        if _keeps_dead_letters(queue):
+            return []
+        seqs = lines.following(queue, group, after, taking.most_to_leave_out(), now)
+        rows = lines.measured(queue, seqs) if seqs else []
+        return list(takewhile(lambda row: self._verdict(queue, row, now, terms) is not Verdict.DELIVER, rows))
 
-    def _following(self, queue: Queue, seqs: list[int], room: int, terms: Terms) -> list[Row]:
-        lines = self._session.lines
+    def _next_in_line(self, taking: _Taking, group: bytes, after: int, now: int, terms: Terms) -> list[Row]:
+        """A dead letter that stays in its queue keeps back those behind it: there, one is taken at a time."""
+        queue, lines = taking.queue, self._session.lines
+        limit = 1 if _keeps_dead_letters(queue) else taking.wanted()
+        seqs = lines.following(queue, group, after, limit, now)
         if not seqs:
             return []
-        return lines.read(queue, seqs, room) if terms.reads else lines.measured(queue, seqs)
+        return lines.read(queue, seqs, taking.room) if terms.reads else lines.measured(queue, seqs)
 
     def _head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
         """The oldest ready messages, which no other unit can claim before this one ends."""

@@ -162,7 +162,7 @@ class Receipts:
             if name is None:
                 continue
             if not lasts:
-                until = 0 if ready_at == limits.BEHIND or claim < 0 else ready_at
+                until = 0 if claim < 0 or ready_at == limits.BEHIND else ready_at
             if sent_at != begun_at:
                 begun_at, beginning = sent_at, ids.before_seq(session.origin, sent_at)
             found[beginning + "%012x" % seq] = (seq, queue, name, abs(claim), until)  # noqa: UP031 - see `ids`

@@ -98,102 +98,57 @@ class Sends:
         session = self._session
         found = session.queue(queue)
         if not stores_plainly(found):
-            return self._send_with_a_look(found, drafts, repeat(None, len(drafts)), now)
+            return self._send_with_a_look(found, drafts, None, now)
         seqs = session.engine.next_seqs(len(drafts))
-        self._store(found, arriving(found, seqs, repeat(now, len(seqs)), drafts, now), now)
+        self._store(found, arriving(found, seqs, repeat(now, len(seqs)), drafts, now))
         return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
 
-    def _store(self, queue: Queue, rows: Sequence[Row], now: int) -> None:
-        """Rows of `ARRIVING`, none of which is a twin."""
+    def _store(self, queue: Queue, rows: Sequence[Row]) -> None:
+        """Rows of `ARRIVING`, none of which is a twin, or waits in line."""
         session = self._session
-        if has_lines(queue):
-            self._store_in_line(queue, rows, now)
-        else:
-            session.engine.insert_messages(rows)
+        session.engine.insert_messages(rows)
         session.arrived(queue.number, len(rows))
         session.sent_to.add(queue.name)
 
+    # Where it depends on what is in the queue, or was, whether and how messages are stored
+
     def _send_with_a_look(
-        self, queue: Queue, drafts: Sequence[Draft], numbers: Iterable[Number | None], now: int
+        self, queue: Queue, drafts: Sequence[Draft], numbers: Sequence[Number] | None, now: int
     ) -> list[Sent]:
-        """Where it depends on what is in the queue, or was, how messages are stored. `numbers` are those that they have
-        already."""
+        """`numbers` are those that they have already."""
         session, dedup = self._session, queue.settings.dedup
         policy.refuse_own_delay(queue.settings, drafts)
         # For windows it is the row of the key that others wait for.
         if dedup is Dedup.SEND or has_lines(queue):
             session.lock_queue(queue.number)
         session.sent_to.add(queue.name)
-        # One at a time: each may be the twin of the one before.
-        if dedup is Dedup.SEND:
-            return [self._send_unless_twin(queue, *one, now) for one in zip(drafts, numbers, strict=True)]
-        if dedup is Dedup.WINDOW:
-            return self._send_unless_seen(queue, drafts, numbers, now)
-        numbered = [number or (self._next_seq(), now) for number in numbers]
-        seqs, instants = [seq for seq, _ in numbered], [sent_at for _, sent_at in numbered]
-        self._store(queue, arriving(queue, seqs, instants, drafts, now), now)
-        return [Sent(make_id(session.origin, sent_at, seq), True) for seq, sent_at in numbered]
-
-    def _next_seq(self) -> int:
-        return self._session.engine.next_seqs(1)[0]
-
-    def _store_in_line(self, queue: Queue, rows: Sequence[Row], now: int) -> None:
-        """Of each group, the first message keeps its `ready_at` if none is there, and the others stand behind. One
-        whose number was given out before may come before those that are there."""
-        session = self._session
-        groups = {row[_GROUP] for row in rows if row[_GROUP] is not None}
-        firsts = session.lines.firsts(queue, sorted(groups))
-        overtaken: dict[bytes, int] = {}
-        placed: list[Row] = []
-        begun = set(firsts)
-        for row in sorted(rows, key=seq_in):
-            group = row[_GROUP]
-            if group in begun:
-                row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
-                if group in firsts and seq_in(row) < seq_in(firsts[group]):
-                    overtaken[group] = seq_in(firsts[group])
-            elif group is not None:
-                begun.add(group)
-            placed.append(row)
-        session.engine.insert_messages(placed)
-        if overtaken:
-            session.lines.return_behind(sorted(overtaken.values()))
-            session.lift(queue, sorted(overtaken), now)
-
-    def _send_unless_twin(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> Sent:
-        """The queue is locked."""
-        key = policy.dedup_key(queue.settings, draft, body_hash(draft.body))
-        twin = self._twins.find(queue, key, now)
-        if twin is not None:
-            return Sent(twin, False)
-        seq, sent_at = number or (self._next_seq(), now)
-        self._store(queue, arriving(queue, (seq,), (sent_at,), (draft,), now), now)
-        return Sent(make_id(self._session.origin, sent_at, seq), True)
-
-    # Within a window
-
-    def _send_unless_seen(
-        self, queue: Queue, drafts: Sequence[Draft], numbers: Iterable[Number | None], now: int
-    ) -> list[Sent]:
-        origin = self._session.origin
+        given: Iterable[Number | None] = repeat(None, len(drafts)) if numbers is None else numbers
         sent: list[Sent] = []
-        new: list[tuple[Number, Draft]] = []
-        for draft, number in zip(drafts, numbers, strict=True):
-            first, is_new = self._first_seen(queue, draft, number, now)
+        rows: list[Row] = []
+        for draft, number in zip(drafts, given, strict=True):
+            twin = None
+            if dedup is Dedup.SEND:
+                # Each may be the twin of the one before, which has to be there to be found.
+                self._store_in_line(queue, rows, now)
+                rows = []
+                twin = self._twins.find_of(queue, draft, now)
+            if twin is not None:
+                sent.append(Sent(twin, False))
+                continue
+            (seq, sent_at), is_new = self._first_seen(queue, draft, number, now)
             if is_new:
-                new.append((first, draft))
-            seq, sent_at = first
-            sent.append(Sent(make_id(origin, sent_at, seq), is_new))
-        if new:
-            seqs, instants = [seq for (seq, _), _ in new], [sent_at for (_, sent_at), _ in new]
-            self._store(queue, arriving(queue, seqs, instants, [draft for _, draft in new], now), now)
+                rows += arriving(queue, (seq,), (sent_at,), (draft,), now)
+            sent.append(Sent(make_id(session.origin, sent_at, seq), is_new))
+        self._store_in_line(queue, rows, now)
         return sent
 
     def _first_seen(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> tuple[Number, bool]:
-        """The number of the first message with its key, and whether this is the one: then it is known from now on."""
+        """The number of a message, and that it is new. In a queue with a window, the number of the first one with its
+        key, and whether this is the one: then it is known from now on."""
         engine, sql = self._session.engine, self._sql
-        key = policy.window_key(queue.settings, draft, body_hash(draft.body))
-        place = queue.number, key
+        if queue.settings.dedup is not Dedup.WINDOW:
+            return number or (self._next_seq(), now), True
+        place = queue.number, policy.window_key(queue.settings, draft, body_hash(draft.body))
         until = now + queue.settings.dedup_window_ms
         own = number
         while True:
@@ -208,6 +163,36 @@ class Sends:
             if engine.add(sql.see, (*place, *own, until)):
                 return own, True
             # Another server has just been faster.
+
+    def _next_seq(self) -> int:
+        return self._session.engine.next_seqs(1)[0]
+
+    def _store_in_line(self, queue: Queue, rows: Sequence[Row], now: int) -> None:
+        """Of each group, the first message keeps its `ready_at` if none is there, and the others stand behind. One
+        whose number was given out before may come before those that are there."""
+        session, lines = self._session, self._session.lines
+        groups = sorted({row[_GROUP] for row in rows if row[_GROUP] is not None}) if has_lines(queue) else []
+        if not groups:
+            if rows:
+                self._store(queue, rows)
+            return
+        firsts = lines.firsts(queue, groups)
+        begun = set(firsts)
+        overtaken: dict[bytes, int] = {}
+        placed: list[Row] = []
+        for row in sorted(rows, key=seq_in):
+            group = row[_GROUP]
+            if group in begun:
+                row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
+                if group in firsts and seq_in(row) < seq_in(firsts[group]):
+                    overtaken[group] = seq_in(firsts[group])
+            elif group is not None:
+                begun.add(group)
+            placed.append(row)
+        self._store(queue, placed)
+        if overtaken:
+            lines.return_behind(sorted(overtaken.values()))
+            session.lift(queue, sorted(overtaken), now)
 
     def forget_seen(self, queue: Queue, through: int) -> None:
         """Of messages up to this one, which may well be gone. The queue may ask again later, where it does not now."""
@@ -276,7 +261,7 @@ class Sends:
             return
         seqs = [message.seq for message in messages]
         instants = [message.sent_at for message in messages]
-        self._store(found, arriving(found, seqs, instants, drafts, now), now)
+        self._store(found, arriving(found, seqs, instants, drafts, now))
 
     def _known(self, seqs: Sequence[int]) -> set[int]:
         engine = self._session.engine
