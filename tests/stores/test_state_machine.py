@@ -29,7 +29,7 @@ from hypothesis.stateful import (
 
 from devtools.databases import Databases
 from penstock import ids
-from penstock.errors import CallerError
+from penstock.errors import CallerError, QueueNotFound
 from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
@@ -478,6 +478,8 @@ class SideBySide(RuleBasedStateMachine):
     @rule(queue=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3), again=st.booleans(), group=groups)
     def push(self, queue: str, bodies: list[bytes], again: bool, group: str | None) -> None:
         def push(unit: Unit, _side: Side) -> list[Sent]:
+            if unit.find_queue(queue) is None:
+                raise QueueNotFound(queue)  # before numbers are given out, which a database would not take back
             reserved = unit.consumers.reserve(len(bodies))
             numbered = zip(reserved.seqs, bodies, strict=True)
             made = [Numbered(seq, self.now, Draft(body, group=group)) for seq, body in numbered]
