@@ -5,7 +5,7 @@ PYTEST_ARGS ?= -n auto
 # What is compiled (see `setup.py`) is also tested as it stands in the source. Servers are of two processes then, as with
 # `penstock serve --workers 2`: that both work does not take a pass each.
 PLAIN_TESTS ?= tests/edge tests/bridge tests/broker tests/stores tests/faces tests/keys tests/faults \
-	tests/docs/test_architecture.py
+	tests/sqs_clients tests/docs/test_architecture.py
 PLAIN_WORKERS ?= 2
 SOURCES := $(shell find src -type f ! -name '*.pyc')
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
@@ -51,8 +51,8 @@ test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv
 test-plain: test-programs .venv/.ready
 	PENSTOCK_TEST_WORKERS=$(PLAIN_WORKERS) .venv-dev/bin/pytest $(PYTEST_ARGS) $(PLAIN_TESTS)
 
-# What the tests use beside Python.
-test-programs: .venv-dev/.ready
+# What the tests use beside the server and their tools: real programs, and the real clients of the SQS API.
+test-programs: .venv-dev/.ready .venv-clients/.ready .venv-clients-query/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
 
 # All tests with the share of lines and branches that they run, which takes longer. Nothing compiled: its lines cannot be
@@ -106,10 +106,18 @@ build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .ve
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-# What the benchmarks compare with, and nothing of ours.
+# Clients of the SQS API: an SDK of today with all that builds on it, and one that still speaks the query protocol. None
+# of theirs may reach the server or its tools, whose versions they would decide.
+.venv-clients/.ready .venv-clients-query/.ready: .venv-%/.ready: requirements/%.txt
+	$(call make_environment,.venv-$*)
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	touch $@
+
+# What the benchmarks compare with, and nothing of ours. `--no-deps`: the file names everything, and pip would otherwise
+# take the newest of what one of them asks for with an extra, and then miss its hash.
 .venv-peers/.ready: requirements/peers.txt
 	$(call make_environment,.venv-peers)
-	.venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
 	touch $@
 
 # Needs `uv`; only to change a dependency.
@@ -119,6 +127,9 @@ requirements:
 	$(COMPILE) --upgrade requirements/spark.in -o requirements/spark.txt
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) --upgrade requirements/peers.in -o requirements/peers.txt
+	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.txt
+	$(COMPILE) --upgrade requirements/clients-query.in -o requirements/clients-query.txt
 
 clean:
-	rm -rf build .venv .venv-build .venv-dev .venv-peers .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-peers .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis .coverage

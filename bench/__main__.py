@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
+    before,
     beside,
     databases,
     emodb,
@@ -22,6 +23,7 @@ from bench import (
     mqcore,
     pipeline,
     redis,
+    sqs,
     stages,
     stalls,
     vsqs,
@@ -48,6 +50,8 @@ MEASURES: dict[str, Measure] = {
     **gq.MEASURES,
     **pipeline.MEASURES,
     **workers.MEASURES,
+    **sqs.MEASURES,
+    **before.MEASURES,
 }
 
 
@@ -71,12 +75,16 @@ def main(
         metavar="FILE",
         help="draw the peers of this run, and keep their figures beside the picture, as .json",
     )
+    parser.add_argument(
+        "--before", default="", metavar="COMMIT", help="an older commit, which the measure of that name compares with"
+    )
     parser.add_argument("--only", choices=sorted(measures), action="append", help="run only these measures")
     options = parser.parse_args(words)
     if not has("wrk"):
         print("the load generator wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)
         return 2
-    effort = Effort(options.seconds or (QUICK_SECONDS if options.quick else Effort.seconds), options.quick)
+    seconds = options.seconds or (QUICK_SECONDS if options.quick else Effort.seconds)
+    effort = Effort(seconds, options.quick, options.before)
     results = []
     for name in options.only or (name for name in measures if not (options.quick and name in NOT_QUICK)):
         for result in measures[name](effort):

@@ -52,6 +52,8 @@ class Effort:
 
     seconds: float = 5
     quick: bool = False
+    # A commit to compare with.
+    before: str = ""
 
     def rounds(self, usual: int) -> int:
         """How often a comparison is repeated."""

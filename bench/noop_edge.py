@@ -27,7 +27,6 @@ from penstock.keys import Keyring
 from penstock.model import Claimed, Draft, Message, Receipt, Sent
 from penstock.pending import Pending
 from penstock.stores import MemoryStore
-from penstock.timings import Timings
 
 _NOTHING = Response(200)
 _ID = "01234567-89ab-7def-8123-000000000001"
@@ -107,7 +106,7 @@ async def main(port: int, guarded: bool) -> None:
         for path, handler in (("/noop/{name}", nothing), ("/later/{name}", Later(loop).handle))
         for method in ("GET", "POST", "DELETE")
     ]
-    guard = Guard(keyring, Origins(HostNames(""), local=True), Timings()) if guarded else None
+    guard = Guard(keyring, Origins(HostNames(""), local=True)) if guarded else None
     listener = Listener(Router([*mqs_routes(broker), *native_routes(broker, keyring), *routes], guard=guard))
     await listener.start("127.0.0.1", port)
     await asyncio.Event().wait()

@@ -9,11 +9,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from bench.processes import family
+
+# In the environment of what we compare with.
+PEERS_PYTHON = Path(__file__).parent.parent / ".venv-peers" / "bin" / "python"
 
 
 def free_port() -> int:
@@ -39,8 +42,10 @@ def wait_until_it_answers(port: int, process: subprocess.Popen[bytes], path: str
 
 
 @contextmanager
-def _running(port: int, command: list[str], path: str = "/") -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _running(
+    port: int, command: list[str], path: str = "/", environment: Mapping[str, str] = os.environ
+) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
         wait_until_it_answers(port, process, path)
         yield process
@@ -50,13 +55,24 @@ def _running(port: int, command: list[str], path: str = "/") -> Iterator[subproc
 
 
 @contextmanager
-def penstock(store: Path | str, *words: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`store` is a URL, or a folder for the embedded one."""
+def penstock(
+    store: Path | str, *words: str, package: Path | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`store` is a URL, or a folder for the embedded one. `package` is a folder with another Penstock than this one."""
     port = free_port()
     command = [sys.executable, "-m", "penstock", "serve", "--port", str(port), *words]
     store_url = store if isinstance(store, str) else f"sqlite:///{store}/penstock.db"
-    with _running(port, [*command, "--store", store_url], "/health") as process:
+    environment = {**os.environ, "PYTHONPATH": str(package)} if package else os.environ
+    with _running(port, [*command, "--store", store_url], "/health", environment) as process:
         yield f"http://127.0.0.1:{port}", process
+
+
+@contextmanager
+def moto() -> Iterator[str]:
+    """moto's own server, which keeps everything in memory."""
+    port = free_port()
+    with _running(port, [str(PEERS_PYTHON), "-m", "moto.server", "-p", str(port)], "/moto-api/"):
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager

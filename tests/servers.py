@@ -92,7 +92,7 @@ class BridgedApp:
         for name, broker in zip(names, self._brokers, strict=True):
             broker.keys = AnnouncedKeys(broker.keys, self)
             meter = Meter(board.place(name), self._loop)
-            self.fronts.append(Front(config, broker, self.committer.facts, self._loop, meter, None, timings))
+            self.fronts.append(Front(config, broker, self.committer.facts, self._loop, meter, None, timings, clock))
         self.front = self.fronts[0]
         self.faces = self.front.faces
 

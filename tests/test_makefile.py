@@ -35,7 +35,8 @@ def checkout(tmp_path: Path) -> Path:
     (folder / "devtools").mkdir()
     (folder / "src" / "penstock").mkdir(parents=True)
     (folder / "src" / "penstock" / "pending.py").touch()
-    requirements = (f"requirements/{name}.txt" for name in ("server", "build", "dev", "spark"))
+    environments = ("server", "build", "dev", "spark", "clients", "clients-query")
+    requirements = (f"requirements/{name}.txt" for name in environments)
     for file in ("Makefile", "pyproject.toml", "setup.py", "devtools/build_package.sh", *requirements):
         shutil.copy(ROOT / file, folder / file)
     return folder

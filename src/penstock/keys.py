@@ -8,16 +8,21 @@ A rule is `queue|<action>|<name>`: the name may be a glob (`orders-*`), the acti
     admin       create, change and delete queues, move between them; on the name `*`, API keys too
 
 A key is random and long, so a fast keyed hash of it is as safe as a slow one; the store never sees the key itself.
+
+For clients that sign their requests as AWS does (`penstock.sigv4`) a key has a second secret. The server has to know
+what it is signed with, and cannot know the first; so the second is derived from the hash of the first, from the secret
+of the store and from a pepper that is kept elsewhere, and is stored nowhere.
 """
 
 from __future__ import annotations
 
 import hmac
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from secrets import token_urlsafe
 
-from penstock import limits, names
+from penstock import limits, names, sigv4
 from penstock.errors import InvalidRequest, NotPermitted
 from penstock.model import Key, Redrive
 
@@ -25,6 +30,8 @@ ACTIONS = ("post", "poll", "get_status", "admin")
 # What only a rule for every queue may do.
 EVERY_QUEUE = "*"
 _PREFIX = "psk_"
+# Of each key one for every day and region.
+_SIGNING_KEYS_KEPT = 1024
 FIRST_KEY = "this is the first API key of the store: from now on every request through every API needs one"
 # What the glob of a rule and the name of a key are made of.
 GLOB = f"[A-Za-z0-9._:@*-]{{1,{limits.NAME_LENGTH}}}"
@@ -41,6 +48,13 @@ def mint() -> str:
 
 def digest(store_secret: bytes, secret: bytes) -> bytes:
     return hmac.digest(store_secret, secret, "sha256")
+
+
+def aws_secret(store_secret: bytes, pepper: str, digest: bytes) -> str:
+    """What the key with this digest signs with: 43 characters that need no escape in a URL. The secret of a store has
+    one length, so nothing else makes the same key of it and a pepper."""
+    derived = hmac.digest(store_secret + pepper.encode(), b"penstock sigv4\n" + digest, "sha256")
+    return urlsafe_b64encode(derived).decode().rstrip("=")
 
 
 def check_name(name: str) -> str:
@@ -118,8 +132,10 @@ def fits(glob: str, name: str) -> bool:
 class Keyring:
     """The keys of a store, as far as this process knows them."""
 
-    def __init__(self, store_secret: bytes, keys: Iterable[Key] = ()) -> None:
+    def __init__(self, store_secret: bytes, keys: Iterable[Key] = (), pepper: str = "") -> None:
         self._store_secret = store_secret
+        self._pepper = pepper
+        self._signing_keys: dict[tuple[bytes, bytes], bytes] = {}
         # How often `admit` and `expel` were called: a list that was read before must not undo them.
         self.changes = 0
         self.load(keys)
@@ -128,17 +144,21 @@ class Keyring:
         known = list(keys)
         # A store that has ever had a key always asks for one: revoking the last must not open the gate.
         self.asks_for_keys = bool(known)
-        self._by_digest = {key.digest: key for key in known if key.revoked_at is None}
+        self._know(key for key in known if key.revoked_at is None)
 
     def admit(self, key: Key) -> None:
         """A key that this process has made is in force at once."""
         self.changes += 1
         self.asks_for_keys = True
-        self._by_digest[key.digest] = key
+        self._know([*self._by_digest.values(), key])
 
     def expel(self, name: str) -> None:
         self.changes += 1
-        self._by_digest = {digest: key for digest, key in self._by_digest.items() if key.name != name}
+        self._know([key for key in self._by_digest.values() if key.name != name])
+
+    def _know(self, keys: Iterable[Key]) -> None:
+        self._by_digest = {key.digest: key for key in keys}
+        self._by_name = {key.name: key for key in self._by_digest.values()}
 
     def digest(self, secret: bytes) -> bytes:
         return digest(self._store_secret, secret)
@@ -147,3 +167,23 @@ class Keyring:
         presented = self.digest(secret)
         key = self._by_digest.get(presented)
         return key if key is not None and hmac.compare_digest(key.digest, presented) else None
+
+    def find_named(self, name: str) -> Key | None:
+        """The name of a key is also its access key id. It proves nothing."""
+        return self._by_name.get(name)
+
+    def aws_secret(self, key: Key) -> str:
+        return aws_secret(self._store_secret, self._pepper, key.digest)
+
+    def verify_signature(self, key: Key, signature: sigv4.Signature, text: bytes) -> bool:
+        """Whether a signature was made of this string to sign, with the secret of this key."""
+        wanted = key.digest, signature.terms.scope
+        kept = self._signing_keys.get(wanted)
+        signing_key = kept or sigv4.signing_key(self.aws_secret(key), signature.terms)
+        signed = sigv4.is_signed(signature, signing_key, text)
+        # Anybody can make up scopes: those that were never signed for would push out those in use.
+        if signed and kept is None:
+            if len(self._signing_keys) >= _SIGNING_KEYS_KEPT:
+                self._signing_keys.clear()
+            self._signing_keys[wanted] = signing_key
+        return signed

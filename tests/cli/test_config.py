@@ -44,6 +44,14 @@ def test_json_has_values_of_their_type_and_no_password(run):
     assert settings["store"]["value"] == "postgresql://u:***@h/d"
 
 
+def test_no_secret_is_shown(run):
+    for words in (("config",), ("config", "--json")):
+        result = run(*words, PENSTOCK_SIGV4_PEPPER="a pepper of 20 chars")
+        assert "a pepper" not in result.output
+        assert "***" in result.stdout
+    assert "***" not in run("config").stdout
+
+
 def test_the_command_line_may_undo_a_truth(run):
     result = run("config", "--json", "--no-expose-without-keys", PENSTOCK_EXPOSE_WITHOUT_KEYS="true")
     assert json.loads(result.stdout)["settings"]["expose_without_keys"]["value"] is False

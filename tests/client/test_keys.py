@@ -14,6 +14,8 @@ def test_the_life_of_a_key(server, connect):
         assert (first.name, first.rules) == ("all", ["queue|*|*"])
         assert "first API key" in first.warning
         assert first.secret not in repr(first)
+        assert (first.aws_access_key_id, len(first.aws_secret_access_key)) == ("all", 43)
+        assert first.aws_secret_access_key not in repr(first)
         with pytest.raises(Unauthorized):
             client.keys()
     with connect(server.url, first.secret) as client:

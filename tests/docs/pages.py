@@ -3,7 +3,8 @@
 A fenced block says by its language what becomes of it:
 
     console   run: a line that starts with `$ ` is a command, the lines below it are all it prints
-    python    run: `print(…)  # text` must print that text
+    python    run: `print(…)  # text` must print that text; on the page of SQS each as a program of its own, which has
+              the clients of AWS
     py        the same, but by the tests of Spark, which have a session
     sh        only read, for what needs a terminal, root or a second machine
 

@@ -18,11 +18,15 @@ import pytest
 from tests.docs.pages import DOCS, PAGES, ROOT, Block, blocks, name_of, pattern
 from tests.lacking import not_installed
 from tests.servers import ThreadServer
+from tests.sqs_clients.environments import NEWEST, program
 
-SHOWN_URL = "http://127.0.0.1:8080"
+SHOWN_HOST = "127.0.0.1:8080"
+SHOWN_URL = f"http://{SHOWN_HOST}"
 README = ROOT / "README.md"
 # What a newcomer reads first; the second sets the PATH that every other page goes by.
 FIRST = (README, DOCS / "getting-started.md")
+# Its programs are clients of AWS, and run in their environment.
+SQS = DOCS / "sqs.md"
 RUN = ("console", "python")
 _END = "--- end of command ---"
 _PRINTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
@@ -98,10 +102,10 @@ def run_console(shell: Shell, block: Block) -> None:
         assert code == 0 or after == "echo $?", f"line {block.line}: {command} ended with {code}\n{printed}"
 
 
-def run_script(shell: Shell, block: Block) -> None:
-    """As the page says: saved as a file, and run by the Python in `.venv`."""
-    (shell.folder / "work.py").write_text(block.text.replace(SHOWN_URL, shell.url))
-    printed, code = shell.run(".venv/bin/python work.py")
+def run_script(shell: Shell, block: Block, python: str = ".venv/bin/python") -> None:
+    """As the page says: saved as a file, and run by the Python in `.venv`, or by another."""
+    (shell.folder / "work.py").write_text(block.text.replace(SHOWN_HOST, shell.url.removeprefix("http://")))
+    printed, code = shell.run(f"{python} work.py")
     assert code == 0, printed
     assert pattern(shown_by(block)).fullmatch(printed), f"line {block.line}\nprinted:\n{printed}"
 
@@ -122,9 +126,9 @@ def run_python(block: Block, names: dict[str, object], url: str) -> None:
 
 @pytest.fixture
 def shell(server: ThreadServer, tmp_path: Path) -> Iterator[Shell]:
-    for program in ("bash", "curl", "ps", "pgrep"):
-        if shutil.which(program) is None:
-            not_installed(program)
+    for needed in ("bash", "curl", "ps", "pgrep"):
+        if shutil.which(needed) is None:
+            not_installed(needed)
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
@@ -142,11 +146,15 @@ def test_examples(page: Path, server: ThreadServer, shell: Shell) -> None:
     names: dict[str, object] = {}
     if page not in FIRST:
         shell.run('export PATH="$PWD/.venv/bin:$PATH"')
+    if page == SQS:
+        shell.run(f'export PATH="$PATH:{Path(program(NEWEST, "aws")).parent}"')
     for block in blocks(page):
         if block.language == "console":
             run_console(shell, block)
         elif block.language == "python" and page == README:
             run_script(shell, block)
+        elif block.language == "python" and page == SQS:
+            run_script(shell, block, program(NEWEST, "python"))
         elif block.language == "python":
             run_python(block, names, server.url)
 

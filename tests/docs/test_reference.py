@@ -35,7 +35,7 @@ FACES["emodb.md"] = [route for route in FACES["emodb.md"] if route.pattern.start
 FACES["openapi.md"] = openapi_routes(())
 FACES["metrics.md"] = metrics_routes(list)
 _ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
-_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
 # Settings
@@ -71,7 +71,7 @@ def test_every_variable_that_is_named_is_read() -> None:
     known |= {"PENSTOCK_CONFIG", "PENSTOCK_URL", "PENSTOCK_API_KEY", "PENSTOCK_CACERT", "PENSTOCK_MQ_ROOT"}
     known |= {"PENSTOCK_TEST_WORKERS"}
     for page in PAGES:
-        assert set(re.findall(r"\bPENSTOCK_[A-Z_]*[A-Z]", text_of(page))) <= known, name_of(page)
+        assert set(re.findall(r"\bPENSTOCK_[A-Z0-9_]*[A-Z]", text_of(page))) <= known, name_of(page)
 
 
 # The command line

@@ -16,6 +16,8 @@ import pytest
 
 from penstock.client import Client
 from tests.servers import ThreadServer
+from tests.sqs_clients.environments import NEWEST, program
+from tests.sqs_clients.environments import environ as clean_environ
 
 FOLDER = Path(__file__).parents[2] / "examples"
 PROGRAMS = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".sh"))
@@ -25,10 +27,12 @@ def run(name: str, *arguments: str, **environ: str) -> str:
     return complete(name, *arguments, **environ).stdout
 
 
-def complete(name: str, *arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-    program = ["bash"] if name.endswith(".sh") else [sys.executable]
+def complete(
+    name: str, *arguments: str, cwd: Path | None = None, python: str = sys.executable, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    interpreter = "bash" if name.endswith(".sh") else python
     done = subprocess.run(
-        [*program, str(FOLDER / name), *arguments],
+        [interpreter, str(FOLDER / name), *arguments],
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
@@ -132,6 +136,20 @@ def bodies(folder: Path) -> list[str]:
     return [
         json.loads(line)["body"] for file in sorted(folder.glob("*.jsonl")) for line in file.read_text().splitlines()
     ]
+
+
+def test_sqs_worker(server: ThreadServer) -> None:
+    done = []
+    for _time in range(2):
+        python = program(NEWEST, "python")
+        variables = clean_environ(PENSTOCK_URL=server.url)
+        done.append(complete("sqs_worker.py", "--until-empty", python=python, **variables))
+    assert done[0].stdout.splitlines() == ["pack for ada", "ship for ada", "pack for grace", "ship for grace"]
+    assert done[0].stderr.splitlines() == ["put off: no such customer"] * 3
+    assert done[1].stdout == ""
+    with Client(server.url) as client:
+        assert client.peek("parcels.fifo").messages == []
+        assert [message.json["step"] for message in client.peek("parcels-dead.fifo").messages] == ["pack", "ship"]
 
 
 def test_web_app(tmp_path: Path) -> None:

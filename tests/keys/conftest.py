@@ -31,6 +31,14 @@ class KeyStore:
         store.close()
         return secret
 
+    def aws_secret(self, name: str, pepper: str = "") -> str:
+        """What a client that has this key signs with."""
+        store = open_store(self.url)
+        with store.unit(write=False) as unit:
+            [digest] = [key.digest for key in unit.keys.list() if key.name == name]
+        store.close()
+        return keys.aws_secret(store.secret, pepper, digest)
+
     def revoke(self, name: str) -> None:
         store = open_store(self.url)
         with store.unit() as unit:

@@ -55,6 +55,67 @@ def test_in_json(run) -> None:
     assert json.loads(checked.stdout)["permitted"] is False
 
 
+PEPPER = "a pepper of 20 chars"
+
+
+def variables(run: Callable[..., Result], *words: str) -> tuple[str, str]:
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    first, second = result.stdout.splitlines()
+    assert first.startswith("AWS_ACCESS_KEY_ID=")
+    assert second.startswith("AWS_SECRET_ACCESS_KEY=")
+    return first.partition("=")[2], second.partition("=")[2]
+
+
+def test_what_clients_of_sqs_sign_with_as_two_variables(run, key_store: KeyStore, tmp_path: Path) -> None:
+    made = variables(run, "create", "--name", "shop", "--allow", "queue|*|*", "--aws")
+    assert made == ("shop", key_store.aws_secret("shop"))
+    assert variables(run, "aws", "shop") == made
+    (tmp_path / "pepper").write_text(PEPPER)
+    peppered = ("--sigv4-pepper", f"file:{tmp_path}/pepper")
+    made = variables(run, "create", "--name", "mail", "--allow", "queue|*|*", "--aws", *peppered)
+    assert made == ("mail", key_store.aws_secret("mail", PEPPER))
+    assert variables(run, "aws", "mail", *peppered) == made
+    assert variables(run, "aws", "mail") != made
+
+
+def test_in_json_both_secrets_are_told(run, key_store: KeyStore) -> None:
+    made = json.loads(run("create", "--name", "shop", "--allow", "queue|*|*", "--json", "--aws").stdout)
+    assert made["secret"].startswith("psk_")
+    aws = {"aws_access_key_id": "shop", "aws_secret_access_key": key_store.aws_secret("shop")}
+    assert aws.items() <= made.items()
+    assert json.loads(run("aws", "shop", "--json").stdout) == aws
+
+
+def test_a_key_that_was_made_before_has_them_too(run, key_store: KeyStore) -> None:
+    created(run, "old", "queue|*|*")
+    assert variables(run, "aws", "old") == ("old", key_store.aws_secret("old"))
+    run("revoke", "old")
+    for name in ("old", "nobody"):
+        result = run("aws", name)
+        assert (result.exit_code, result.stdout, result.stderr) == (3, "", f"penstock: there is no API key '{name}'\n")
+
+
+def test_through_a_server_they_are_told_once(server: ThreadServer, key_store: KeyStore, run) -> None:
+    where = ("--url", server.url)
+    made = variables(run, "create", "--name", "shop", "--allow", "queue|*|*", "--aws", *where)
+    assert made == ("shop", key_store.aws_secret("shop"))
+    for words in (("aws", "shop"), ("create", "--name", "k", "--allow", "queue|*|*", "--sigv4-pepper", PEPPER)):
+        result = run(*words, *where)
+        assert (result.exit_code, result.stdout) == (2, ""), result.output
+        assert PEPPER not in result.stderr
+
+
+def test_the_pepper_of_the_server_here_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = KeyStore(tmp_path)
+    assert key("create", "--name", "k", "--allow", "queue|*|*", PENSTOCK_SIGV4_PEPPER=PEPPER).exit_code == 0
+    (tmp_path / "penstock.toml").write_text(f"sigv4_pepper = '{PEPPER}'")
+    for environ in ({}, {"PENSTOCK_SIGV4_PEPPER": PEPPER}):
+        told = key("aws", "k", "--json", **environ).stdout
+        assert json.loads(told)["aws_secret_access_key"] == store.aws_secret("k", PEPPER)
+
+
 def test_check_names_the_rule_or_the_reason(run) -> None:
     secret = created(run, "k", "queue|post|orders-*", "queue|admin|*")
 
@@ -138,7 +199,7 @@ def test_as_a_program_in_the_folder_of_the_server(tmp_path: Path) -> None:
 # A store that is not there
 
 CREATE = ("create", "--name", "k", "--allow", "queue|*|*")
-OTHERS = [("list",), ("revoke", "k"), ("check", "--name", "k", "--action", "post", "--queue", "q")]
+OTHERS = [("list",), ("revoke", "k"), ("aws", "k"), ("check", "--name", "k", "--action", "post", "--queue", "q")]
 
 
 def key(*words: str, **environ: str) -> Result:

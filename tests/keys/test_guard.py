@@ -8,6 +8,7 @@ from penstock import keys
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.faces.guard import Guard, presented_secret
+from penstock.faces.patience import Patience
 from penstock.faces.permission import PUBLIC, Permission, Refusal, Scope, permits
 from penstock.keys import Keyring
 from penstock.model import Key
@@ -133,7 +134,7 @@ class TestWrongKeys:
 
     def guard(self) -> tuple[Guard, Clock]:
         clock = Clock()
-        return Guard(ring(k="queue|post|*"), monotonic=clock), clock
+        return Guard(ring(k="queue|post|*"), patience=Patience(monotonic=clock)), clock
 
     @staticmethod
     def wrong(guard: Guard) -> int:

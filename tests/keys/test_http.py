@@ -39,7 +39,16 @@ def test_the_client_sends_its_key(key_store: KeyStore, keyed) -> None:
 def test_the_first_key_made_over_http_shuts_the_server(talk: Talk) -> None:
     made = talk("POST", "/v1/keys", {"name": "admin", "rules": ["queue|*|*"]})
     assert made.status == 201
-    assert sorted(made.json) == ["created_at", "name", "revoked_at", "rules", "secret", "warning"]
+    assert sorted(made.json) == [
+        "aws_access_key_id",
+        "aws_secret_access_key",
+        "created_at",
+        "name",
+        "revoked_at",
+        "rules",
+        "secret",
+        "warning",
+    ]
     assert "every request" in made.json["warning"]
     assert talk("GET", "/v1/keys").status == 401, "the door is shut when the answer is there"
     secret = made.json["secret"]

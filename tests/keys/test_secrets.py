@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 
@@ -73,3 +74,13 @@ def test_the_secret_is_nowhere_in_the_files_of_the_store(key_store: KeyStore) ->
     assert b"canary-*" in stored
     for form in (secret, secret.removeprefix(b"psk_"), hashlib.sha256(secret).digest(), secret[8:32]):
         assert form not in stored
+
+
+def test_what_is_signed_with_is_nowhere_in_the_files_of_the_store(key_store: KeyStore) -> None:
+    key_store.create("k", "queue|post|canary-*")
+    files = list(key_store.path.parent.iterdir())
+    stored = b"".join(file.read_bytes() for file in files)
+    for pepper in ("", "a pepper of 20 chars"):
+        secret = key_store.aws_secret("k", pepper)
+        for form in (secret.encode(), base64.urlsafe_b64decode(f"{secret}="), pepper.encode() or b"\0pepper"):
+            assert form not in stored

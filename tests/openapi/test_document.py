@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from penstock import __version__
 from penstock.edge.http import Response
 from penstock.edge.router import Route
 from penstock.faces.openapi import build
+from penstock.faces.permission import Permission, Scope
 from tests.keys.conftest import KeyStore
 from tests.openapi.conftest import DOCUMENT, ROUTES
 from tests.servers import ThreadServer
@@ -62,6 +64,18 @@ def test_every_route_is_described_and_no_other() -> None:
 def test_a_route_that_is_not_described_is_an_error() -> None:
     with pytest.raises(TypeError, match="GET /bare is not described"):
         build([Route("GET", "/bare", lambda _request: Response(200))])
+
+
+def test_a_route_that_takes_signatures_says_so() -> None:
+    described = ROUTES["native"][0]
+    document = build([replace(described, permission=Permission("post", Scope.ASKS_ITSELF, signed=True))])
+    [(_, _, operation)] = [one for one in operations(document) if one[0] == described.method]
+    assert operation["security"][0] == {"signature": []}
+    assert "signature" in document["components"]["securitySchemes"]
+    assert "signature" not in DOCUMENT["components"]["securitySchemes"] or any(
+        route.permission.signed for routes in ROUTES.values() for route in routes
+    )
+    schemathesis.openapi.from_dict(document).validate()
 
 
 def test_no_two_paths_are_the_same() -> None:

@@ -10,7 +10,7 @@ import pytest
 from penstock.errors import InvalidSetting
 from penstock.keys import Keyring
 from penstock.model import Key
-from penstock.server.config import SETTINGS, Config, Loaded, is_loopback, load, shown
+from penstock.server.config import SETTINGS, Config, Loaded, is_loopback, load, shown, shown_value
 from penstock.server.front import refuse_exposure
 
 
@@ -159,6 +159,51 @@ def test_every_setting_explains_itself():
 def test_every_default_is_a_good_value(load_here):
     flags = {name: shown(setting.default) for name, setting in SETTINGS.items()}
     assert load_here(flags).config == Config()
+
+
+PEPPER = "a pepper of 20 chars"
+
+
+def test_a_secret_may_be_in_a_file_of_its_own(load_here, tmp_path: Path):
+    (tmp_path / "pepper").write_text(f"{PEPPER}\n")
+    for loaded in (
+        load_here({"sigv4_pepper": "file:pepper"}),
+        load_here(environ={"PENSTOCK_SIGV4_PEPPER": f"file:{tmp_path}/pepper"}),
+        load_here(environ={"PENSTOCK_SIGV4_PEPPER": PEPPER}),
+        load_here(toml=f"sigv4_pepper = '{PEPPER}'"),
+    ):
+        assert loaded.config.sigv4_pepper == PEPPER
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("file:gone", "sigv4_pepper (command line): file gone cannot be read: No such file or directory"),
+        ("file:", "sigv4_pepper (command line): file  cannot be read: Is a directory"),
+        ("file:empty", "sigv4_pepper (command line): file empty is empty"),
+        ("file:bytes", "sigv4_pepper (command line): file bytes cannot be read: it is not UTF-8"),
+        ("file:short", "sigv4_pepper (command line) must be 16 printable characters or more"),
+        ("only 15 letters", "sigv4_pepper (command line) must be 16 printable characters or more"),
+        ("with a line end\nin its middle", "sigv4_pepper (command line) must be 16 printable characters or more"),
+        ("from an odd variable: \udcff", "sigv4_pepper (command line) must be 16 printable characters or more"),
+    ],
+)
+def test_a_pepper_that_cannot_be_one(load_here, tmp_path: Path, text: str, why: str):
+    for name, content in (("empty", b" \n"), ("bytes", b"\xff" * 20), ("short", b"only 15 letters\n")):
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidSetting) as caught:
+        load_here({"sigv4_pepper": text})
+    assert str(caught.value) == why
+
+
+def test_a_secret_is_never_shown(load_here):
+    config = load_here({"sigv4_pepper": PEPPER}).config
+    assert PEPPER not in repr(config)
+    assert shown_value(SETTINGS["sigv4_pepper"], PEPPER) == "***"
+    assert shown_value(SETTINGS["sigv4_pepper"], "") == ""
+    assert shown_value(SETTINGS["host"], "h") == "h"
+    with pytest.raises(InvalidSetting, match=r"sigv4_pepper \(file penstock\.toml\) cannot be \*\*\*: it must be text"):
+        load_here(toml="sigv4_pepper = 12345678901234567890")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from penstock import limits as bounds
 from penstock.errors import FeatureMissing
 from penstock.limits import Limits
 from penstock.model import (
@@ -21,6 +23,7 @@ from penstock.model import (
     Draft,
     Export,
     ExportRef,
+    Groups,
     Key,
     LedgerFilter,
     LedgerRow,
@@ -146,16 +149,33 @@ def three(verbs: Verbs) -> Verbs:
 
 
 def check_conservation(unit: Unit) -> None:
-    """Whatever a test has done: what has arrived is there or has departed."""
+    """Whatever a test has done: what has arrived is there or has departed, and groups stand in line."""
     for queue in unit.list_queues(0, 1_000).queues:
         tally = unit.ledger.tally(queue.name)
         live = unit.count(queue.name, 0, 100_000).total
-        seen = 0
-        page = unit.messages.peek(queue.name, 10_000)
-        while page:
-            seen += len(page)
-            page = unit.messages.peek(queue.name, 10_000, PeekAfter(page[-1].ready_at, page[-1].seq))
-        assert (tally.arrived, live) == (live + tally.departed, seen)
+        seen = list(peek_all(unit, queue.name))
+        assert (tally.arrived, live) == (live + tally.departed, len(seen))
+        check_lines(queue, seen)
+
+
+def peek_all(unit: Unit, queue: str) -> Iterator[Message]:
+    page = messages_of(unit).peek(queue, 10_000)
+    while page:
+        yield from page
+        page = messages_of(unit).peek(queue, 10_000, PeekAfter(page[-1].ready_at, page[-1].seq))
+
+
+def check_lines(queue: Queue, messages: Sequence[Message]) -> None:
+    """Of a group, the first has an instant or is ready; the others have their own claim, or wait behind it."""
+    lines: defaultdict[str, list[Message]] = defaultdict(list)
+    for message in sorted(messages, key=lambda message: message.seq):
+        if message.group is not None and queue.settings.groups is Groups.FIFO:
+            lines[message.group].append(message)
+        else:
+            assert message.ready_at != bounds.BEHIND, message
+    for first, *others in lines.values():
+        assert first.ready_at != bounds.BEHIND, first
+        assert all(other.ready_at != 0 for other in others), [first, *others]
 
 
 def receipt(message: Message | Receipt) -> Receipt:
@@ -259,6 +279,16 @@ class Verbs:
         with self.unit(write=False) as unit:
             return [queue.name for queue in unit.list_queues(offset, limit).queues]
 
+    def page(self, prefix: str = "", after: str = "", limit: int = 100) -> list[str]:
+        """The names of queues, by name."""
+        with self.unit(write=False) as unit:
+            return [queue.name for queue in unit.page_queues(prefix, after, limit)]
+
+    def sources(self, queue: str, after: str = "", limit: int = 100) -> list[str]:
+        """The names of those whose dead letters go to a queue."""
+        with self.unit(write=False) as unit:
+            return [found.name for found in unit.dead_letter_sources(queue, after, limit)]
+
     def send(self, *drafts: Draft | bytes, to: str = "q") -> list[Sent]:
         made = [Draft(draft) if isinstance(draft, bytes) else draft for draft in drafts]
         with self.unit() as unit:
@@ -279,6 +309,10 @@ class Verbs:
         with self.unit() as unit:
             return unit.ack([receipt(message) for message in messages], self.now)
 
+    def claim_once(self, attempt: str, limit: int = 100, hold_ms: int | None = None, queue: str = "q") -> list[Message]:
+        with self.unit() as unit:
+            return messages_of(unit).claim_once(queue, attempt, limit, self.now, hold_ms).messages
+
     def renew(self, *messages: Message | Receipt, until: int, shorten: bool = False) -> list[bool]:
         with self.unit() as unit:
             return messages_of(unit).renew([receipt(message) for message in messages], self.now, until, shorten)
@@ -296,11 +330,12 @@ class Verbs:
             return messages_of(unit).last_seq()
 
     def move(
-        self, source: str, target: str, limit: int = 1_000, through: int | None = None, claimed: bool = False
-    ) -> int:
+        self, source: str, target: str, limit: int = 1_000, through: int | None = None, claimed: bool = False,
+        as_new: bool = False,
+    ) -> int:  # fmt: skip
         with self.unit() as unit:
             last = messages_of(unit).last_seq() if through is None else through
-            return needed(unit.moves, "moves").move(source, target, self.now, limit, last, claimed)
+            return needed(unit.moves, "moves").move(source, target, self.now, limit, last, claimed, as_new)
 
     def locate(self, *messages: Message | Receipt) -> list[str | None]:
         with self.unit(write=False) as unit:

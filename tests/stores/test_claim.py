@@ -234,6 +234,89 @@ def test_the_bytes_of_what_is_not_handed_out_do_not_count(verbs):
     assert verbs.bodies() == [b"y" * 40, b"z" * 40]
 
 
+@pytest.mark.needs("messages")
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=100)])
+def test_attributes_count_as_well(verbs):
+    verbs.create()
+    verbs.send(*([Draft(b"x", attributes={"k": "v" * 45})] * 4))
+    claimed = verbs.claimed()
+    assert (len(claimed.messages), claimed.more) == (2, True)
+    assert [message.attributes for message in claimed.messages] == [{"k": "v" * 45}] * 2
+    claimed = verbs.claimed()
+    assert (len(claimed.messages), claimed.more) == (2, True)
+    assert verbs.claimed().messages == []
+
+
+@pytest.mark.needs("messages")
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=100)])
+def test_large_attributes_alone_are_handed_out_whatever_their_size(verbs):
+    verbs.create()
+    verbs.send(*([Draft(b"", attributes={"k": "v" * 400})] * 2))
+    assert [len(verbs.claim()) for _ in range(3)] == [1, 1, 0]
+
+
+@pytest.mark.needs("messages")
+@pytest.mark.parametrize("limits", [Limits(claim_bytes=100)])
+def test_attributes_of_wide_characters_count_by_their_bytes(verbs):
+    verbs.create()
+    verbs.send(*([Draft(b"", attributes={"k": "\U0001f600" * 12})] * 4))
+    assert [len(verbs.claim()) for _ in range(3)] == [2, 2, 0]
+
+
+@pytest.mark.needs("messages")
+def test_attributes_as_large_as_a_body(verbs):
+    verbs.create()
+    attributes = {"k": "v" * 1_000_000, "l": "\u00e4" * 10_000}
+    verbs.send(Draft(b"x", attributes=attributes))
+    [message] = verbs.claim()
+    assert message.attributes == attributes
+    assert verbs.peek() == [message]
+
+
+@pytest.mark.needs("messages")
+class TestFirstClaim:
+    def test_never_claimed(self, verbs):
+        verbs.create()
+        verbs.send(b"x")
+        assert verbs.peek()[0].first_claimed_at is None
+
+    def test_it_stays_the_first(self, verbs):
+        verbs.create(visibility_ms=10)
+        verbs.send(b"x")
+        verbs.now += 5
+        first = verbs.now
+        for _ in range(3):
+            [message] = verbs.claim()
+            assert message.first_claimed_at == first
+            assert verbs.peek()[0].first_claimed_at == first
+            verbs.now += 10
+
+    def test_also_after_a_release(self, verbs):
+        verbs.create()
+        verbs.send(b"x")
+        first = verbs.now
+        verbs.release(*verbs.claim())
+        verbs.now += 5
+        assert verbs.claim()[0].first_claimed_at == first
+
+    def test_of_this_queue(self, verbs):
+        verbs.create()
+        verbs.create("p")
+        verbs.send(b"x")
+        verbs.claim(hold_ms=0)
+        verbs.now += 5
+        verbs.move("q", "p")
+        assert verbs.peek("p")[0].first_claimed_at is None
+        assert verbs.claim(queue="p")[0].first_claimed_at == verbs.now
+
+    def test_in_a_shipment(self, verbs):
+        verbs.create()
+        verbs.send(b"x")
+        verbs.ship()
+        [message] = verbs.shipments.read()
+        assert message.first_claimed_at == verbs.now
+
+
 @pytest.mark.parametrize("limits", [Limits(promote_rows=5)])
 def test_more_run_out_claims_than_one_claim_makes_ready(verbs):
     verbs.create(visibility_ms=10)

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock import limits
+from penstock import ids, limits
 from penstock.errors import QueueNotFound
-from penstock.model import Draft, Outcome, Receipt
+from penstock.model import Dedup, Draft, Outcome, Receipt, Redrive
 
 pytestmark = pytest.mark.needs("moves")
 
@@ -171,3 +171,162 @@ def test_an_unknown_queue(two, source, target):
     with pytest.raises(QueueNotFound, match="'nowhere'"):
         two.move(source, target)
     assert two.seen("here") == [b"x"]
+
+
+class TestAsNew:
+    """As if it were sent to the target now."""
+
+    def test_it_has_a_new_id_and_age_and_the_same_content(self, two):
+        two.send(Draft(b"x", "a/b", {"k": "v"}, deadline_at=two.now + 99_999, group="g"), to="here")
+        [before] = two.peek("here")
+        two.now += 500
+        assert two.move("here", "there", as_new=True) == 1
+        [after] = two.peek("there")
+        assert after.id != before.id
+        assert after.seq > before.seq
+        assert ids.seq_of(after.id) == after.seq
+        assert (after.sent_at, after.queue, after.ready_at) == (two.now, "there", 0)
+        assert (after.body, after.content_type, after.attributes) == (b"x", "a/b", {"k": "v"})
+        assert (after.deadline_at, after.group) == (before.deadline_at, "g")
+        assert two.locate(Receipt(before.id), Receipt(after.id)) == [None, "there"]
+        assert two.ack(Receipt(before.id)) == [False]
+        assert two.ack(Receipt(after.id)) == [True]
+
+    def test_its_claims_count_from_0(self, two):
+        two.send(b"x", to="here")
+        for _ in range(3):
+            two.claim(hold_ms=0, queue="here")
+        two.now += 10
+        two.move("here", "there", as_new=True)
+        [message] = two.peek("there")
+        assert (message.receives, message.claim, message.first_claimed_at) == (0, 0, None)
+        [claimed] = two.claim(queue="there")
+        assert (claimed.receives, claimed.claim, claimed.first_claimed_at) == (1, 1, two.now)
+
+    def test_it_comes_from_nowhere(self, verbs):
+        verbs.create("dead")
+        verbs.create("there")
+        verbs.create(redrive=Redrive(1, "dead"))
+        verbs.send(b"x")
+        verbs.claim(hold_ms=0)
+        verbs.claim()
+        assert verbs.peek("dead")[0].came_from == "q"
+        verbs.move("dead", "there", as_new=True)
+        [message] = verbs.peek("there")
+        assert (message.came_from, message.claim) == (None, 0)
+
+    def test_it_is_the_youngest_there(self, two):
+        two.send(b"1", to="here")
+        two.send(b"2", to="there")
+        two.move("here", "there", as_new=True)
+        assert two.bodies(queue="there") == [b"2", b"1"]
+
+    def test_many_keep_their_order(self, two):
+        two.send(*(b"%d" % n for n in range(600)), to="here")
+        assert two.move("here", "there", as_new=True) == 600
+        assert two.bodies(limit=1_000, queue="there") == [b"%d" % n for n in range(600)]
+        assert len({message.id for message in two.peek("there")}) == 600
+
+    def test_the_delay_of_the_target(self, verbs):
+        verbs.create("here")
+        verbs.create("there", delay_ms=100)
+        verbs.send(b"1", Draft(b"2", delay_ms=5_000), to="here")
+        assert verbs.move("here", "there", as_new=True) == 2
+        assert [message.ready_at for message in verbs.peek("there")] == [verbs.now + 100] * 2
+
+    def test_a_delay_of_its_own_is_over(self, two):
+        two.send(Draft(b"x", delay_ms=5_000), to="here")
+        two.move("here", "there", as_new=True)
+        assert two.bodies(queue="there") == [b"x"]
+
+    def test_claimed_ones_stay_unless_they_are_meant(self, two):
+        two.send(b"1", b"2", to="here")
+        [claimed] = two.claim(limit=1, queue="here")
+        assert two.move("here", "there", as_new=True) == 1
+        assert two.move("here", "there", claimed=True, as_new=True) == 1
+        assert two.bodies(queue="there") == [b"2", b"1"]
+        assert two.ack(claimed) == [False]
+
+    def test_the_age_of_the_target_counts_from_now(self, verbs):
+        verbs.create("here")
+        verbs.create("there", retention_ms=100)
+        verbs.send(b"x", to="here")
+        verbs.now += 1_000
+        verbs.move("here", "there", as_new=True)
+        verbs.now += 99
+        assert verbs.bodies(queue="there") == [b"x"]
+
+    def test_as_it_is_it_would_have_expired(self, verbs):
+        verbs.create("here")
+        verbs.create("there", retention_ms=100)
+        verbs.send(b"x", to="here")
+        verbs.now += 1_000
+        verbs.move("here", "there")
+        assert verbs.bodies(queue="there") == []
+
+    def test_the_ledger_knows_the_old_id(self, two):
+        [sent] = two.send(b"x", to="here")
+        two.move("here", "there", as_new=True)
+        [row] = two.rows()
+        assert (row.id, row.queue, row.outcome) == (sent.id, "here", Outcome.MOVED)
+        [message] = two.claim(queue="there")
+        two.ack(message)
+        assert [(one.id, one.queue, one.outcome) for one in two.rows()][1:] == [
+            (message.id, "there", Outcome.PROCESSED)
+        ]
+        assert [(two.tally(name).arrived, two.tally(name).departed) for name in ("here", "there")] == [(1, 1), (1, 1)]
+
+    @pytest.mark.needs("dedup")
+    def test_a_twin_of_one_there_does_not_arrive(self, verbs):
+        verbs.create("here")
+        verbs.create("there", dedup=Dedup.SEND)
+        verbs.send(b"x", b"x", b"y", to="here")
+        [there] = verbs.send(b"x", to="there")
+        assert verbs.move("here", "there", as_new=True) == 3
+        assert verbs.seen("there") == [b"x", b"y"]
+        assert verbs.peek("there")[0].id == there.id
+        assert (verbs.tally("here").departed, verbs.tally("there").arrived) == (3, 2)
+
+    @pytest.mark.needs("dedup")
+    def test_it_keeps_its_dedup_key(self, verbs):
+        verbs.create("here", dedup=Dedup.SEND)
+        verbs.create("there", dedup=Dedup.SEND)
+        verbs.send(Draft(b"x", dedup_key=b"k" * 16), to="here")
+        verbs.move("here", "there", as_new=True)
+        [new] = verbs.peek("there")
+        assert verbs.send(Draft(b"y", dedup_key=b"k" * 16), to="there")[0].id == new.id
+        assert verbs.send(b"x", to="there")[0].stored
+
+    @pytest.mark.needs("dedup")
+    def test_two_twins_where_claims_take_them_along(self, verbs):
+        verbs.create("here")
+        verbs.create("there", dedup=Dedup.CLAIM)
+        verbs.send(b"x", b"x", to="here")
+        verbs.move("here", "there", as_new=True)
+        assert verbs.bodies(queue="there") == [b"x"]
+        assert verbs.outcomes("there") == [Outcome.COLLAPSED]
+
+    def test_into_itself_moves_nothing(self, two):
+        two.send(b"x", to="here")
+        before = two.peek("here")
+        assert two.move("here", "here", as_new=True) == 0
+        assert two.peek("here") == before
+
+    def test_the_target_is_stirred(self, two):
+        two.send(b"x", to="here")
+        two.move("here", "there", as_new=True)
+        assert "there" in two.stirred
+
+    def test_in_a_lost_unit_nothing_has_moved(self, two):
+        two.send(b"x", to="here")
+        before = two.peek("here")
+
+        def lose():
+            with two.unit() as unit:
+                unit.moves.move("here", "there", two.now, 10, unit.messages.last_seq(), False, True)
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            lose()
+        assert two.peek("here") == before
+        assert two.seen("there") == []

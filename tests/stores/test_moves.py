@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import MoveConflict, MoveNotFound
 from penstock.limits import Limits
-from penstock.model import Dedup, Draft, Move, MoveStatus
+from penstock.model import Dedup, Draft, Move, MoveStatus, MoveTerms, Outcome, Redrive, Selection
 
 pytestmark = pytest.mark.needs("moves")
 
@@ -205,3 +205,111 @@ def test_two_moves_may_have_one_target(two):
     two.moves.start("here", "there", "first")
     two.moves.start("other", "there", "second")
     assert two.moves.unfinished() == ["first", "second"]
+
+
+class TestTotal:
+    """How many messages the source held when the move started."""
+
+    def test_in_any_state(self, two):
+        two.send(b"claimed", to="here")
+        two.claim(queue="here")
+        two.send(b"ready", Draft(b"delayed", delay_ms=100), to="here")
+        assert two.moves.start("here", "there").total == 3
+
+    def test_it_stays_as_it_was(self, two):
+        two.send(b"1", b"2", b"3", to="here")
+        two.moves.start("here", "there")
+        two.send(b"4", to="here")
+        assert two.moves.step(limit=2).total == 3
+        assert step_to_the_end(two).total == 3
+        assert two.moves.find().total == two.moves.list()[0].total == 3
+        assert two.moves.find().moved == 3
+
+    def test_of_an_empty_queue(self, two):
+        assert two.moves.start("here", "there").total == 0
+
+    def test_of_a_queue_that_is_not_there(self, two):
+        assert two.moves.start("nowhere", "there").total == 0
+
+    def test_whichever_are_meant(self, two):
+        two.send(b"1", b"2", to="here")
+        terms = MoveTerms(selection=Selection(text="1"), limit=1, dry_run=True)
+        assert two.moves.start("here", "there", terms=terms).total == 2
+
+    def test_of_many(self, two):
+        two.send(*([b"x"] * 700), to="here")
+        assert two.moves.start("here", None).total == 700
+
+
+class TestAsNew:
+    def test_step_by_step(self, two):
+        before = [one.id for one in two.send(*(b"%d" % n for n in range(5)), to="here")]
+        two.now += 1_000
+        started = two.moves.start("here", "there", terms=MoveTerms(as_new=True))
+        assert started.terms.as_new
+        assert two.moves.find().terms == MoveTerms(as_new=True)
+        assert step_to_the_end(two, limit=2).moved == 5
+        after = two.peek("there")
+        assert [message.body for message in after] == [b"%d" % n for n in range(5)]
+        assert {message.sent_at for message in after} == {two.now}
+        assert not {message.id for message in after}.intersection(before)
+
+    def test_what_has_arrived_is_not_taken_again(self, verbs):
+        """Its number is beyond the end of the move, also where a move goes back."""
+        verbs.create("here")
+        verbs.create("there")
+        verbs.send(b"1", b"2", to="here")
+        verbs.moves.start("here", "there", terms=MoveTerms(as_new=True))
+        assert step_to_the_end(verbs, limit=1).moved == 2
+        verbs.moves.start("there", "here", "back", terms=MoveTerms(as_new=True))
+        while verbs.moves.step(move_id="back", limit=1).status is MoveStatus.IN_PROGRESS:
+            pass
+        assert verbs.moves.find("back").moved == 2
+        assert verbs.seen("here") == [b"1", b"2"]
+
+    def test_those_that_are_chosen(self, two):
+        two.send(b"yes 1", b"no", b"yes 2", to="here")
+        two.now += 10
+        two.moves.start("here", "there", terms=MoveTerms(selection=Selection(text="yes"), as_new=True))
+        assert step_to_the_end(two, limit=1).moved == 2
+        assert [(one.body, one.sent_at) for one in two.peek("there")] == [(b"yes 1", two.now), (b"yes 2", two.now)]
+        assert two.seen("here") == [b"no"]
+
+    def test_dead_letters_go_home_as_new(self, verbs):
+        verbs.create("dead")
+        verbs.create("a", redrive=Redrive(1, "dead"))
+        verbs.create("b", redrive=Redrive(1, "dead"))
+        for home in ("a", "b"):
+            verbs.send(home.encode(), to=home)
+            verbs.claim(hold_ms=0, queue=home)
+            verbs.claim(queue=home)
+        verbs.now += 1_000
+        verbs.moves.start("dead", None, terms=MoveTerms(as_new=True))
+        assert step_to_the_end(verbs).moved == 2
+        for home in ("a", "b"):
+            [message] = verbs.claim(queue=home)
+            assert (message.body, message.sent_at, message.came_from) == (home.encode(), verbs.now, None)
+            assert (message.receives, message.claim) == (1, 1)
+
+    def test_one_older_than_the_retention_of_its_home_survives(self, verbs):
+        verbs.create("dead")
+        verbs.create(redrive=Redrive(1, "dead"), retention_ms=10_000)
+        verbs.send(b"x")
+        verbs.claim(hold_ms=0)
+        verbs.claim()
+        verbs.now += 20_000
+        verbs.moves.start("dead", None, terms=MoveTerms(as_new=True))
+        step_to_the_end(verbs)
+        verbs.now += 9_999
+        assert verbs.bodies(hold_ms=0) == [b"x"]
+        verbs.now += 1
+        assert verbs.bodies() == []
+        assert verbs.outcomes()[-1] is Outcome.EXPIRED
+
+    def test_a_dry_run_changes_nothing(self, two):
+        two.send(b"1", b"2", to="here")
+        before = two.peek("here")
+        two.moves.start("here", "there", terms=MoveTerms(as_new=True, dry_run=True))
+        assert step_to_the_end(two).matched == 2
+        assert two.peek("here") == before
+        assert two.seen("there") == []

@@ -184,3 +184,148 @@ def test_the_ledger_still_names_a_deleted_queue(verbs):
     assert verbs.outcomes() == [Outcome.PROCESSED]
     verbs.sweep()
     assert verbs.outcomes() == [Outcome.PROCESSED, Outcome.PURGED]
+
+
+class TestByName:
+    """In the order of their characters' numbers, whatever a database makes of letters."""
+
+    NAMES = (
+        "b",
+        "a",
+        "B",
+        "a.b",
+        "a-b",
+        "a_b",
+        "ab",
+        "a:b",
+        "A",
+        "a/b",
+        "Z",
+        "0",
+        "ä",
+        "\U0001f600",
+        "\uffee",
+        "aB",
+        "%",
+        "a%",
+    )
+
+    @pytest.fixture
+    def named(self, verbs):
+        for name in self.NAMES:
+            verbs.create(name)
+        return verbs
+
+    @pytest.mark.needs("any name")
+    def test_all(self, named):
+        assert named.page() == sorted(self.NAMES)
+
+    @pytest.mark.needs("any name")
+    @pytest.mark.parametrize("prefix", ["a", "A", "a.", "a_", "a%", "ab", "b", "%", "_", "\U0001f600", "nothing", "ä"])
+    def test_those_that_begin_so(self, named, prefix):
+        assert named.page(prefix) == sorted(name for name in self.NAMES if name.startswith(prefix))
+
+    @pytest.mark.needs("any name")
+    @pytest.mark.parametrize("after", ["", "a", "A", "a.b", "no such", "\U0010ffff", "a_", "\uffee"])
+    def test_those_after_a_name(self, named, after):
+        assert named.page(after=after) == sorted(name for name in self.NAMES if name > after)
+
+    @pytest.mark.needs("any name")
+    def test_page_by_page(self, named):
+        found, page = [], named.page(limit=3)
+        while page:
+            assert len(page) <= 3
+            found += page
+            page = named.page(after=page[-1], limit=3)
+        assert found == sorted(self.NAMES)
+
+    @pytest.mark.needs("any name")
+    def test_those_that_begin_so_page_by_page(self, named):
+        found, page = [], named.page("a", limit=2)
+        while page:
+            found += page
+            page = named.page("a", page[-1], 2)
+        assert found == sorted(name for name in self.NAMES if name.startswith("a"))
+
+    def test_after_a_name_that_does_not_begin_so(self, verbs):
+        for name in ("aa", "ab", "ba", "bb", "ca"):
+            verbs.create(name)
+        assert verbs.page("b", after="ab") == ["ba", "bb"]
+        assert verbs.page("b", after="bb") == verbs.page("b", after="ca") == []
+
+    def test_in_plain_letters(self, verbs):
+        for name in ("b", "a", "ab", "a-b", "a.b", "aa"):
+            verbs.create(name)
+        assert verbs.page() == ["a", "a-b", "a.b", "aa", "ab", "b"]
+        assert verbs.page("a", limit=3) == ["a", "a-b", "a.b"]
+        assert verbs.page("a", after="a.b") == ["aa", "ab"]
+
+    def test_none_of_those_that_are_gone(self, verbs):
+        for name in ("a", "b", "c"):
+            verbs.create(name)
+        verbs.delete("b")
+        assert verbs.page() == ["a", "c"]
+        verbs.create("b")
+        assert verbs.page() == ["a", "b", "c"]
+
+    def test_with_all_that_is_known_of_them(self, verbs):
+        created = verbs.create(delay_ms=7)
+        with verbs.unit(write=False) as unit:
+            assert unit.page_queues("", "", 10) == [created]
+
+    def test_beyond_what_any_database_holds(self, verbs):
+        for name in ("a", "b"):
+            verbs.create(name)
+        assert verbs.page("\0") == verbs.page("a\0") == []
+        assert verbs.page(after="\0") == ["a", "b"]
+        assert verbs.page(after="a\0") == ["b"]
+
+    def test_none(self, verbs):
+        assert verbs.page() == []
+        verbs.create()
+        assert verbs.page(limit=0) == []
+
+
+@pytest.mark.needs("redrive")
+class TestDeadLetterSources:
+    @pytest.fixture
+    def dead(self, verbs):
+        """Four queues send their dead letters to "dead", and one to another."""
+        verbs.create("dead")
+        verbs.create("other")
+        for name in ("c", "a", "B"):
+            verbs.create(name, redrive=Redrive(1, "dead"))
+        verbs.create("b", redrive=Redrive(3, "other"))
+        verbs.update("other", redrive=Redrive(2, "dead"))
+        return verbs
+
+    def test_by_name(self, dead):
+        assert dead.sources("dead") == ["B", "a", "c", "other"]
+        assert dead.sources("other") == ["b"]
+        assert dead.sources("a") == []
+
+    def test_page_by_page(self, dead):
+        assert dead.sources("dead", limit=2) == ["B", "a"]
+        assert dead.sources("dead", after="a", limit=2) == ["c", "other"]
+        assert dead.sources("dead", after="other", limit=2) == []
+        assert dead.sources("dead", after="bb") == ["c", "other"]
+
+    def test_its_own(self, verbs):
+        verbs.create()
+        verbs.update(redrive=Redrive(1, "q"))
+        assert verbs.sources("q") == ["q"]
+
+    def test_as_they_are_now(self, dead):
+        dead.update("a")
+        dead.delete("c")
+        dead.update("b", redrive=Redrive(1, "dead"))
+        assert dead.sources("dead") == ["B", "b", "other"]
+
+    def test_after_it_was_made_again(self, dead):
+        dead.delete("dead")
+        dead.create("dead")
+        assert dead.sources("dead") == []
+
+    def test_an_unknown_queue(self, verbs):
+        with pytest.raises(QueueNotFound, match="'nowhere'"):
+            verbs.sources("nowhere")

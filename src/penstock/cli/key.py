@@ -32,11 +32,24 @@ def _finds_keys(command: Command) -> Command:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @functools.wraps(command)
     def with_source(
-        store: str | None, path: str | None, url: str | None, api_key: str | None, cacert: str | None, **rest: Any
+        store: str | None,
+        path: str | None,
+        url: str | None,
+        api_key: str | None,
+        cacert: str | None,
+        sigv4_pepper: str | None = None,
+        **rest: Any,
     ) -> int | None:
-        return command(key_source(store, path, url, api_key, cacert), **rest)
+        return command(key_source(store, path, url, api_key, cacert, sigv4_pepper), **rest)
 
     return with_source
+
+
+_pepper_option = click.option(
+    "--sigv4-pepper",
+    metavar="TEXT",
+    help="As 'penstock serve' has it: goes into the AWS secrets of this store.  [default: as it would have it here]",
+)
 
 
 @click.group()
@@ -54,8 +67,10 @@ def key() -> None:
 @key.command()
 @click.option("--name", required=True, help="What to call the key; never used again.")
 @click.option("--allow", "rules", multiple=True, required=True, metavar="RULE", help="What it may do.  [repeatable]")
+@click.option("--aws", is_flag=True, help="Show what clients of SQS sign with instead, as two variables.")
+@_pepper_option
 @_finds_keys
-def create(source: KeySource, name: str, rules: tuple[str, ...], as_json: bool) -> None:
+def create(source: KeySource, name: str, rules: tuple[str, ...], aws: bool, as_json: bool) -> None:
     """Make a key and show its secret, once.
 
     Where there is no store yet, it is made.
@@ -63,14 +78,37 @@ def create(source: KeySource, name: str, rules: tuple[str, ...], as_json: bool) 
     from penstock import keys
 
     name, rules = _checked("--name", keys.check_name, name), _checked("--allow", keys.check_rules, rules)
-    secret, more = source.create(name, rules)
-    if more:
-        note(more)
+    made = source.create(name, rules)
+    if made.warning:
+        note(made.warning)
     if as_json:
-        print_json({"name": name, "rules": rules, "secret": secret})
+        variables = {"aws_access_key_id": name, "aws_secret_access_key": made.aws_secret_access_key}
+        print_json({"name": name, "rules": rules, "secret": made.secret, **variables})
         return
-    click.echo(secret)
+    if aws and made.aws_secret_access_key is not None:
+        _show_variables(name, made.aws_secret_access_key)
+        note(f"where the store is, 'penstock key aws {name}' shows this again")
+        return
+    if aws:
+        note("this server is older than the SQS API: the key has no AWS secret")
+    click.echo(made.secret)
     note(f"this is the only time the secret of {name} is shown")
+
+
+@key.command("aws")
+@click.argument("name")
+@_pepper_option
+@_finds_keys
+def aws_(source: KeySource, name: str, as_json: bool) -> None:
+    """Show what clients of SQS sign with, as two variables.
+
+    Only where the store is: a server tells it once, when it makes the key.
+    """
+    secret = source.aws_secret(name)
+    if as_json:
+        print_json({"aws_access_key_id": name, "aws_secret_access_key": secret})
+    else:
+        _show_variables(name, secret)
 
 
 @key.command("list")
@@ -133,6 +171,11 @@ def check(
     else:
         click.echo(verdict)
     return None if rule else NOT_ALL_DONE
+
+
+def _show_variables(name: str, secret: str) -> None:
+    click.echo(f"AWS_ACCESS_KEY_ID={name}")
+    click.echo(f"AWS_SECRET_ACCESS_KEY={secret}")
 
 
 def _checked(option: str, check: Callable[[T], T], value: T) -> T:

@@ -15,15 +15,15 @@ from penstock.cli.options import connect
 
 if TYPE_CHECKING:
     from penstock import model
-    from penstock.client import Client, Key
+    from penstock.client import Client, Key, NewKey
     from penstock.stores.protocol import Keys
 
 T = TypeVar("T")
 
 
 class KeySource(Protocol):
-    def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
-        """The secret, and what else there is to say; empty if nothing."""
+    def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
+        """Its warning is all there is to say."""
 
     def list(self) -> Sequence[Key]: ...
 
@@ -32,9 +32,17 @@ class KeySource(Protocol):
     def find(self, secret: str) -> Key | None:
         """The key with this secret."""
 
+    def aws_secret(self, name: str) -> str:
+        """Raises KeyNotFound, also for a key that was revoked."""
+
 
 def key_source(
-    store: str | None, path: str | None, url: str | None, api_key: str | None, cacert: str | None
+    store: str | None,
+    path: str | None,
+    url: str | None,
+    api_key: str | None,
+    cacert: str | None,
+    pepper: str | None = None,
 ) -> KeySource:
     """As the command line says, else the server in PENSTOCK_URL, else the store that a server would have here."""
     named = click.get_current_context().get_parameter_source("url")
@@ -42,16 +50,19 @@ def key_source(
         if url is not None and named is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError("--url asks a server, --store and --config open a store: give only one of them")
         url = None
-    return StoreKeys(store, path) if url is None else ServerKeys(url, api_key, cacert)
+    if url is None:
+        return StoreKeys(store, path, pepper)
+    if pepper is not None:
+        raise click.UsageError("--sigv4-pepper is for a store that is opened here: a server has its own")
+    return ServerKeys(url, api_key, cacert)
 
 
 class ServerKeys:
     def __init__(self, url: str, api_key: str | None, cacert: str | None) -> None:
         self._url, self._api_key, self._cacert = url, api_key, cacert
 
-    def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
-        made = self._ask(lambda client: client.create_key(name, rules))
-        return made.secret, made.warning or ""
+    def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
+        return self._ask(lambda client: client.create_key(name, rules))
 
     def list(self) -> Sequence[Key]:
         return self._ask(lambda client: client.keys())
@@ -62,20 +73,24 @@ class ServerKeys:
     def find(self, secret: str) -> Key | None:  # noqa: ARG002
         raise click.UsageError("a server does not look for a key by its secret: give --name, or open the --store")
 
+    def aws_secret(self, name: str) -> str:  # noqa: ARG002
+        raise click.UsageError("a server tells the AWS secret of a key only when it makes the key: open the --store")
+
     def _ask(self, work: Callable[[Client], T]) -> T:
         with connect(self._url, self._api_key, cacert=self._cacert) as client:
             return work(client)
 
 
 class StoreKeys:
-    def __init__(self, store: str | None, path: str | None) -> None:
+    def __init__(self, store: str | None, path: str | None, pepper: str | None = None) -> None:
         """Raises InvalidSetting for a store that keeps no keys."""
         from penstock.errors import InvalidSetting
         from penstock.server.config import load
         from penstock.stores.kinds import kind_of
         from penstock.stores.protocol import NOUNS
 
-        self._url = load({"store": store}, os.environ, path=path).config.store
+        config = load({"store": store, "sigv4_pepper": pepper}, os.environ, path=path).config
+        self._url, self._pepper = config.store, config.sigv4_pepper
         kind = kind_of(self._url)
         if not kind.is_shared:
             raise InvalidSetting(
@@ -84,22 +99,24 @@ class StoreKeys:
         if "keys" in kind.missing:
             raise InvalidSetting(f"{kind.name} does not keep {NOUNS['keys']}")
 
-    def create(self, name: str, rules: tuple[str, ...]) -> tuple[str, str]:
+    def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
         from penstock import keys, model
+        from penstock.client import NewKey
         from penstock.clock import system_clock
         from penstock.stores import store_exists
 
-        secret = keys.mint()
+        secret, now = keys.mint(), system_clock()
         made = not store_exists(self._url)
 
-        def create(kept: Keys, store_secret: bytes) -> bool:
-            first = not kept.list()
-            kept.create(model.Key(name, keys.digest(store_secret, secret.encode()), rules, system_clock()))
-            return first
+        def create(kept: Keys, store_secret: bytes) -> tuple[bool, str]:
+            first, digest = not kept.list(), keys.digest(store_secret, secret.encode())
+            kept.create(model.Key(name, digest, rules, now))
+            return first, keys.aws_secret(store_secret, self._pepper, digest)
 
-        first = self._work(create)
+        first, aws_secret = self._work(create)
         more = [f"there was no store at {self._place()}: it was made, with this key"] if made else []
-        return secret, "; ".join([*more, *([keys.FIRST_KEY] if first else [])])
+        warning = "; ".join([*more, *([keys.FIRST_KEY] if first else [])])
+        return NewKey(name, list(rules), now, secret, warning or None, name, aws_secret)
 
     def list(self) -> Sequence[Key]:
         return self._work_on_existing(lambda kept, _secret: [_without_digest(key) for key in kept.list()], write=False)
@@ -115,6 +132,18 @@ class StoreKeys:
         def find(kept: Keys, store_secret: bytes) -> Key | None:
             digest = keys.digest(store_secret, secret.encode())
             return next((_without_digest(key) for key in kept.list() if key.digest == digest), None)
+
+        return self._work_on_existing(find, write=False)
+
+    def aws_secret(self, name: str) -> str:
+        from penstock import keys
+        from penstock.errors import KeyNotFound
+
+        def find(kept: Keys, store_secret: bytes) -> str:
+            for key in kept.list():
+                if key.name == name and key.revoked_at is None:
+                    return keys.aws_secret(store_secret, self._pepper, key.digest)
+            raise KeyNotFound(name)
 
         return self._work_on_existing(find, write=False)
 

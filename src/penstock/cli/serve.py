@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from penstock.cli.output import note, print_json, print_table
-from penstock.server.config import SETTINGS, Loaded, Setting, load, shown
+from penstock.server.config import SETTINGS, Loaded, Setting, load, shown, shown_value
 
 _METAVARS: dict[type, str] = {int: "N", float: "SECONDS", str: "TEXT"}
 
@@ -77,7 +77,10 @@ def serve(path: str | None, **flags: object) -> None:
 def config(path: str | None, as_json: bool, **flags: object) -> None:
     """Show the settings that 'penstock serve' would have here."""
     loaded = load_settings(path, flags)
-    values = {name: shown(value) if isinstance(value, str) else value for name, value in asdict(loaded.config).items()}
+    values = {
+        name: shown_value(SETTINGS[name], value) if isinstance(value, str) else value
+        for name, value in asdict(loaded.config).items()
+    }
     if as_json:
         settings = {name: {"value": value, "from": loaded.sources[name]} for name, value in values.items()}
         print_json({"settings": settings, "warnings": loaded.warnings})

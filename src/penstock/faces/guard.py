@@ -1,6 +1,7 @@
 """The one check of who sends a request, made when its headers are complete and before its body is read.
 
-Where there are API keys, the caller must present one whose rules permit the request. Without keys everyone may do
+Where there are API keys, the caller must present one whose rules permit the request, or on some routes a signature by
+one, which is verified when the body is there (`signatures.py`). Without keys everyone may do
 everything, except web pages that are not this server's own. A browser lets any page send requests to any server, also
 to one that only its own machine can reach; the page may not read the answer, but a message is claimed or a queue is
 purged all the same. With DNS rebinding it may even read: the page's own name then leads to this server. Browsers say
@@ -16,26 +17,23 @@ Programs send a Host and none of the others.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Final
 
+from penstock.clock import Clock, system_clock
 from penstock.edge.http import Request, Response
-from penstock.edge.limits import Gauge, OwnGauge
 from penstock.edge.router import Client, Route
 from penstock.errors import NotPermitted
 from penstock.faces.answers import Error, json_response
-from penstock.faces.permission import Permission, Refusal, Scope
+from penstock.faces.callers import EVERYONE, KeyHolder
+from penstock.faces.patience import Patience
+from penstock.faces.permission import TOO_MANY_WRONG_KEYS, Permission, Refusal, Scope
+from penstock.faces.signatures import Signatures
 from penstock.hosts import HostNames, is_own, needs_no_dns, split
-from penstock.keys import EVERY_QUEUE, Keyring, needed_rule, permits
-from penstock.model import Key
-from penstock.timings import Timings
+from penstock.keys import EVERY_QUEUE, Keyring, needed_rule
 
 log = logging.getLogger(__name__)
 
 _SHUT = json_response(403, Error("no one may use this route"))
-_SLOW_DOWN = json_response(429, Error("too many wrong API keys"), (b"Retry-After", b"1"))
 
 FOREIGN_PAGE: Final = "a web page of another origin may not use a server without API keys"
 UNTOLD_PAGE: Final = (
@@ -46,33 +44,6 @@ UNTOLD_PAGE: Final = (
 _OURS = frozenset({b"same-origin", b"none"})
 _READING = frozenset({"GET", "HEAD"})
 _HOSTS_KEPT: Final = 256
-
-
-class Everyone:
-    """The caller while no API key was ever made."""
-
-    name: str | None = None
-    rules: tuple[str, ...] | None = None
-
-    def may(self, action: str, queue: str) -> bool:  # noqa: ARG002
-        return True
-
-
-class KeyHolder:
-    def __init__(self, key: Key) -> None:
-        self.name: str | None = key.name
-        self.rules: tuple[str, ...] | None = key.rules
-
-    def may(self, action: str, queue: str) -> bool:
-        return _permits(self.rules, action, queue)
-
-
-@lru_cache(8192)
-def _permits(rules: tuple[str, ...] | None, action: str, queue: str) -> bool:
-    return permits(rules, action, queue)
-
-
-_EVERYONE = Everyone()
 
 
 class Origins:
@@ -148,20 +119,13 @@ class Guard:
         self,
         keyring: Keyring,
         origins: Origins | None = None,
-        timings: Timings = Timings(),
-        monotonic: Callable[[], float] = time.monotonic,
-        wrong_keys: Gauge | None = None,
+        patience: Patience | None = None,
+        clock: Clock = system_clock,
     ) -> None:
-        """`wrong_keys` counts them, in all processes of the server."""
         self._keyring = keyring
         self._origins = origins or Origins()
-        self._timings = timings
-        self._monotonic = monotonic
-        self._patience = timings.wrong_keys
-        self._patience_at = monotonic()
-        self._wrong_keys: Gauge = wrong_keys or OwnGauge()
-        self._wrong_keys_here = 0
-        self._wrong_keys_seen = self._wrong_keys.total()
+        self._patience = patience or Patience()
+        self._signatures = Signatures(keyring, self._patience, clock)
 
     def __call__(self, request: Request, route: Route, client: Client) -> Response | None:
         """None lets the request pass, with its caller noted."""
@@ -171,10 +135,13 @@ class Guard:
         if not self._keyring.asks_for_keys:
             return self._admit_everyone(request, route, permission)
         if permission.scope is Scope.ANYBODY:
-            request.caller = _EVERYONE
+            request.caller = EVERYONE
             return None
         secret = presented_secret(request)
         if secret is None:
+            if permission.signed:
+                refused = self._signatures.identify(request, client)
+                return None if refused is None else permission.refused(refused.refusal, refused.why)
             return permission.refused(Refusal.NO_KEY, "an API key is needed")
         key = self._keyring.find(secret)
         if key is None:
@@ -196,22 +163,12 @@ class Guard:
         why = self._origins.refusal(request, page=permission.scope is Scope.ANYBODY, reads=route.head)
         if why is not None:
             return permission.refused(Refusal.FOREIGN, why)
-        request.caller = _EVERYONE
+        request.caller = EVERYONE
         return None
 
     def _refuse_unknown(self, permission: Permission, client: Client) -> Response:
-        """A bucket of patience for all callers together: guessing is hopeless anyway, but should not be cheap."""
-        now, timings = self._monotonic(), self._timings
-        regained = (now - self._patience_at) * timings.wrong_keys_per_second
-        wrong_keys = self._wrong_keys.total()
-        spent = wrong_keys - self._wrong_keys_seen
-        self._patience = min(timings.wrong_keys, self._patience + regained - spent)
-        self._patience_at = now
-        self._wrong_keys_seen = wrong_keys
-        if self._patience < 1:
-            return _SLOW_DOWN
-        self._wrong_keys_here += 1
-        self._wrong_keys.set(self._wrong_keys_here)
+        if not self._patience.spend():
+            return permission.refused(Refusal.SLOW_DOWN, TOO_MANY_WRONG_KEYS)
         log.warning("%s sent an unknown or revoked API key", client.address())
         return permission.refused(Refusal.UNKNOWN_KEY, "this API key is not known")
 

@@ -30,7 +30,7 @@ class App:
         self._meter = Meter(Board(["server"]).place("server"), loop)
         self.committer.meter_with(self._meter)
         ssl, broker, facts = tls_context(config), self.committer.broker, self.committer.facts
-        self.front = Front(config, broker, facts, loop, self._meter, ssl, timings)
+        self.front = Front(config, broker, facts, loop, self._meter, ssl, timings, clock)
 
     @property
     def faces(self) -> list[str]:

@@ -38,11 +38,15 @@ _BOOLEANS = {
 # A timeout of zero would turn every client away.
 _SHORTEST_S = 0.01
 _LONGEST_S = 86_400.0
+# A secret may be in a file of its own, to which a setting then points.
+_IN_FILE = "file:"
+_SHORTEST_PEPPER = 16
 _PASSWORD = re.compile(r"(://[^/@:]*:)[^/]*(?=@)|([?&]password=)[^&]*")
 
 
 def _setting(default: Value, help: str, **limits: object) -> Any:  # noqa: A002
-    return dataclasses.field(default=default, metadata={"help": help, **limits})
+    # What represents a secret ends up in logs.
+    return dataclasses.field(default=default, metadata={"help": help, **limits}, repr="secret" not in limits)
 
 
 def _seconds(default: float, help: str, **limits: object) -> Any:  # noqa: A002
@@ -73,6 +77,12 @@ class Config:
         "",
         "Names by which the server may be addressed without API keys, beside its addresses and localhost.",
         many=True,
+    )
+    sigv4_pepper: str = _setting(
+        "",
+        "Secret from outside the store that goes into the AWS secrets of API keys, or file: and the path of its file; "
+        "the same at all servers of a store.",
+        secret=True,
     )
     mqs_oversize: str = _setting(
         "cut", "What the mqs API does with a message that is too long.", choices=("cut", "refuse")
@@ -129,6 +139,8 @@ class Setting:
     many: bool = False
     # Whether a running server can take another value: see `adopted`.
     live: bool = False
+    # Whether no one is shown its value, which may be in a file that the setting names.
+    secret: bool = False
 
     @property
     def variable(self) -> str:
@@ -203,6 +215,10 @@ def load(
             read = _parsed if isinstance(given, str) else _typed
             values[name] = read(setting, given, sources[name])
 
+    for name, setting in SETTINGS.items():
+        if setting.secret:
+            values[name] = _from_its_file(name, str(values[name]), sources[name], directory)
+
     config = Config(**values)  # type: ignore[arg-type]
     check(config, sources)
     return Loaded(config, sources, tuple(_warnings(environ)))
@@ -217,6 +233,9 @@ def check(config: Config, sources: Mapping[str, str] | None = None) -> None:
     if bool(config.tls_cert) != bool(config.tls_key):
         have, lack = ("tls_cert", "tls_key") if config.tls_cert else ("tls_key", "tls_cert")
         raise InvalidSetting(f"{of(have)} is set without {lack}: set both, or neither to serve without TLS")
+    pepper = config.sigv4_pepper
+    if pepper and (len(pepper) < _SHORTEST_PEPPER or not pepper.isprintable()):
+        raise InvalidSetting(f"{of('sigv4_pepper')} must be {_SHORTEST_PEPPER} printable characters or more")
     if config.allowed_hosts:
         from penstock.hosts import HostNames
 
@@ -268,6 +287,25 @@ def shown(value: Value) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return _PASSWORD.sub(r"\1\2***", str(value))
+
+
+def shown_value(setting: Setting, value: Value) -> str:
+    """The same, and nothing of a secret."""
+    return "***" if setting.secret and value else shown(value)
+
+
+def _from_its_file(name: str, text: str, origin: str, directory: Path) -> str:
+    if not text.startswith(_IN_FILE):
+        return text
+    path = text.removeprefix(_IN_FILE)
+    try:
+        secret = (directory / path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidSetting(f"{name} ({origin}): file {path} cannot be read: {why}") from error
+    if not secret:
+        raise InvalidSetting(f"{name} ({origin}): file {path} is empty")
+    return secret
 
 
 def _read_file(path: Path, name: str) -> dict[str, object]:
@@ -330,7 +368,8 @@ def _within(setting: Setting, value: Value, given: object, origin: str) -> Value
 
 
 def _wrong(setting: Setting, given: object, origin: str) -> InvalidSetting:
-    return InvalidSetting(f"{setting.name} ({origin}) cannot be {given!r}: it must be {setting.right}")
+    said = "***" if setting.secret else repr(given)
+    return InvalidSetting(f"{setting.name} ({origin}) cannot be {said}: it must be {setting.right}")
 
 
 def _warnings(environ: Mapping[str, str]) -> list[str]:

@@ -10,11 +10,13 @@ import ssl as tls
 from collections.abc import Sequence
 
 from penstock.broker import Broker
+from penstock.clock import Clock, system_clock
 from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
 from penstock.errors import InvalidSetting
 from penstock.faces.guard import Guard, Origins
+from penstock.faces.patience import Patience
 from penstock.hosts import HostNames, split
 from penstock.keys import Keyring
 from penstock.server.board import Meter
@@ -38,21 +40,19 @@ class Front:
         meter: Meter,
         ssl: tls.SSLContext | None,
         timings: Timings = Timings(),
+        clock: Clock = system_clock,
     ) -> None:
         timings = chosen_timings(config, timings)
         self._config = config
         self._ssl = ssl
-        keyring = Keyring(facts.secret, facts.keys)
+        keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper)
         self.faces = chosen_faces(config.faces, facts.url, facts.missing)
         routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports)
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
         refuse_exposure(config, keyring)
         origins = Origins(own_names(config), local=is_loopback(config.host))
-        self._listener = Listener(
-            Router(routes, errors, Guard(keyring, origins, timings, wrong_keys=meter.place.wrong_keys)),
-            *_bounds(config),
-            meter.place.gauges,
-        )
+        guard = Guard(keyring, origins, Patience(timings, wrong_keys=meter.place.wrong_keys), clock)
+        self._listener = Listener(Router(routes, errors, guard), *_bounds(config), meter.place.gauges)
         meter.watch(requests=self._listener.answered)
 
     @property

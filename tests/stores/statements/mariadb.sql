@@ -137,6 +137,9 @@ UPDATE queue SET forgotten_through = %s WHERE number = %s AND forgotten_through 
 -- SendSql.unseen
 SELECT id FROM seen WHERE until <= %s ORDER BY until LIMIT %s;
 
+-- SendSql.seen_in
+SELECT id FROM seen WHERE queue = %s LIMIT %s;
+
 -- SendSql.forget_unseen
 DELETE FROM seen WHERE id IN %s;
 
@@ -220,12 +223,12 @@ SELECT seq, ready_at, sent_at, receives FROM message FORCE INDEX (message_group)
 ORDER BY seq LIMIT %s;
 
 -- LineSql.behind
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.measured_behind
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.waiting
 SELECT grp FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 ORDER BY seq LIMIT %s;
@@ -234,7 +237,7 @@ SELECT grp FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_a
 SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT %s;
 
 -- ClaimSql.head
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s
 ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.measured_head
@@ -245,7 +248,7 @@ ORDER BY seq LIMIT %s FOR UPDATE SKIP LOCKED;
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s ORDER BY seq LIMIT %s;
 
 -- ClaimSql.chosen
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 0
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s AND ready_at = 0
 ORDER BY seq FOR UPDATE SKIP LOCKED;
 
 -- ClaimSql.hold.between
@@ -293,16 +296,16 @@ ORDER BY seq FOR UPDATE;
 UPDATE message SET ready_at = %s WHERE seq IN %s;
 
 -- ReceiptSql.match.between
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
 
 -- ReceiptSql.match.among
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq;
 
 -- ReceiptSql.match_locked.between
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.match_locked.among
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq IN %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.renew
 UPDATE message SET ready_at = %s, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
@@ -322,11 +325,11 @@ UPDATE message SET ready_at = %s, claim = abs(claim) WHERE seq IN %s AND receive
 UPDATE message SET ready_at = %s, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END WHERE seq IN %s AND receives > 0 AND (claim >= 0 OR ready_at <= %s);
 
 -- MessageSql.peek_here
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MessageSql.peek_later
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s;
 
 -- MessageSql.claimed
 SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0
@@ -477,7 +480,7 @@ SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.bodies
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq;
 
 -- MoveSql.still_there
 SELECT seq FROM message
@@ -516,10 +519,10 @@ UPDATE shipment SET until = %s, due_at = %s WHERE id = %s;
 SELECT runs FROM shipment WHERE id = %s;
 
 -- ShipmentSql.read.between
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
 
 -- ShipmentSql.read.among
-SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(length(attributes), 0) FROM message WHERE seq IN %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message WHERE seq IN %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq;
 
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = %s;
@@ -768,7 +771,11 @@ LIMIT %s;
 SELECT number, lowered_through, retention_ms, CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
     AND ((SELECT sent_at FROM message FORCE INDEX (message_ready) WHERE queue = q.number AND ready_at = 0 AND seq > q.lowered_through ORDER BY seq LIMIT 1) <= %s - q.retention_ms
-         OR (SELECT sent_at FROM message FORCE INDEX (message_ready) WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)
+         OR (SELECT sent_at FROM message FORCE INDEX (message_ready) WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END
+         OR (q.grouped <> 0
+             AND ((SELECT sent_at FROM message FORCE INDEX (message_ready) WHERE queue = q.number AND ready_at = 253402300800000 AND seq > q.lowered_through ORDER BY seq LIMIT 1)
+                      <= %s - q.retention_ms
+                  OR (SELECT sent_at FROM message FORCE INDEX (message_ready) WHERE queue = q.number AND ready_at = 253402300800000 ORDER BY seq LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)))
 LIMIT %s;
 
 -- SweepSql.oldest

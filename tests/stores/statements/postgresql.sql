@@ -137,6 +137,9 @@ UPDATE queue SET forgotten_through = %s WHERE number = %s AND forgotten_through 
 -- SendSql.unseen
 SELECT id FROM seen WHERE until <= %s ORDER BY until LIMIT %s;
 
+-- SendSql.seen_in
+SELECT id FROM seen WHERE queue = %s LIMIT %s;
+
 -- SendSql.forget_unseen
 DELETE FROM seen WHERE id = ANY(%s::bigint[]);
 
@@ -221,14 +224,14 @@ ORDER BY (seq + 0) LIMIT %s;
 
 -- LineSql.behind
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
-FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at = 253402300800000
-ORDER BY seq) AS found) AS measured
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
+FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
 -- LineSql.measured_behind
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.waiting
 SELECT grp FROM message WHERE queue = %s AND ready_at = 253402300800000 ORDER BY (seq + 0) LIMIT %s;
@@ -238,7 +241,7 @@ SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY numb
 
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s
 ORDER BY (seq + 0) LIMIT %s FOR UPDATE SKIP LOCKED) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
@@ -252,7 +255,7 @@ SELECT seq FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s ORD
 
 -- ClaimSql.chosen
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at = 0
 ORDER BY seq FOR UPDATE SKIP LOCKED) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
@@ -302,16 +305,16 @@ ORDER BY seq FOR UPDATE;
 UPDATE message SET ready_at = %s WHERE seq = ANY(%s::bigint[]);
 
 -- ReceiptSql.match.between
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq;
 
 -- ReceiptSql.match.among
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq = ANY(%s::bigint[]) AND ready_at <> %s ORDER BY seq;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq = ANY(%s::bigint[]) AND ready_at <> %s ORDER BY seq;
 
 -- ReceiptSql.match_locked.between
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.match_locked.among
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq = ANY(%s::bigint[]) AND ready_at <> %s ORDER BY seq FOR UPDATE;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq = ANY(%s::bigint[]) AND ready_at <> %s ORDER BY seq FOR UPDATE;
 
 -- ReceiptSql.renew
 UPDATE message SET ready_at = %s, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
@@ -332,14 +335,14 @@ UPDATE message SET ready_at = %s, claim = CASE claim WHEN 0 THEN -1 ELSE -abs(cl
 
 -- MessageSql.peek_here
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = %s AND ready_at = %s AND (seq + 0) > %s
 ORDER BY ready_at, (seq + 0) LIMIT %s) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
 -- MessageSql.peek_later
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = %s AND ready_at > %s ORDER BY ready_at, (seq + 0) LIMIT %s) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
@@ -493,7 +496,7 @@ ORDER BY ready_at, (seq + 0) LIMIT %s;
 
 -- MoveSql.bodies
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s ORDER BY ready_at, seq) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
@@ -535,13 +538,13 @@ SELECT runs FROM shipment WHERE id = %s;
 
 -- ShipmentSql.read.between
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq BETWEEN %s AND %s AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
 -- ShipmentSql.read.among
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
-SELECT found.*, sum(length(body) + coalesce(length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(length(attributes), 0)) AS before_it
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
 FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND ready_at = 253402300799999 AND queue + 0 IN (%s, %s) ORDER BY seq) AS found) AS measured
 WHERE before_it < %s ORDER BY ready_at, seq;
 
@@ -792,7 +795,11 @@ LIMIT %s;
 SELECT number, lowered_through, retention_ms, CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
     AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 AND (seq + 0) > q.lowered_through ORDER BY (seq + 0) LIMIT 1) <= %s - q.retention_ms
-         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)
+         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END
+         OR (q.grouped <> 0
+             AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 AND (seq + 0) > q.lowered_through ORDER BY (seq + 0) LIMIT 1)
+                      <= %s - q.retention_ms
+                  OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)))
 LIMIT %s;
 
 -- SweepSql.oldest

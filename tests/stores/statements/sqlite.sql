@@ -137,6 +137,9 @@ UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < 
 -- SendSql.unseen
 SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?;
 
+-- SendSql.seen_in
+SELECT id FROM seen WHERE queue = ? LIMIT ?;
+
 -- SendSql.forget_unseen
 DELETE FROM seen WHERE id IN (SELECT value FROM carray(?));
 
@@ -220,12 +223,12 @@ SELECT seq, ready_at, sent_at, receives FROM message WHERE queue = ? AND grp = ?
 ORDER BY seq LIMIT ?;
 
 -- LineSql.behind
-SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.measured_behind
-SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at = 253402300800000
-ORDER BY seq;
+SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at IN (0, 253402300800000)
+ORDER BY ready_at, seq;
 
 -- LineSql.waiting
 SELECT grp FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT ?;
@@ -293,16 +296,16 @@ ORDER BY seq ;
 UPDATE message SET ready_at = ? WHERE seq IN (SELECT value FROM carray(?));
 
 -- ReceiptSql.match.between
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq;
 
 -- ReceiptSql.match.among
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq;
 
 -- ReceiptSql.match_locked.between
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq ;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq BETWEEN ? AND ? AND ready_at <> ? ORDER BY seq ;
 
 -- ReceiptSql.match_locked.among
-SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq ;
+SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at <> ? ORDER BY seq ;
 
 -- ReceiptSql.renew
 UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
@@ -768,7 +771,11 @@ LIMIT ?;
 SELECT number, lowered_through, retention_ms, CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
     AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 AND seq > q.lowered_through ORDER BY seq LIMIT 1) <= ? - q.retention_ms
-         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1) <= ? - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)
+         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY seq LIMIT 1) <= ? - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END
+         OR (q.grouped <> 0
+             AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 AND seq > q.lowered_through ORDER BY seq LIMIT 1)
+                      <= ? - q.retention_ms
+                  OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 ORDER BY seq LIMIT 1) <= ? - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)))
 LIMIT ?;
 
 -- SweepSql.oldest

@@ -34,7 +34,7 @@ from penstock.faces.description import (
     is_number,
     text,
 )
-from penstock.faces.permission import Permission, Refusal, Scope
+from penstock.faces.permission import Permission, Refusal, Scope, in_json
 from penstock.faces.refusals import BAD_REQUEST, FOREIGN, RETRY_AFTER, TOO_LARGE, TRY_AGAIN
 from penstock.model import Dedup, Settings
 
@@ -168,6 +168,8 @@ DEDUP_QUEUE_SERVICE = Service(
 
 def in_emodb(refusal: Refusal, why: str) -> Response:
     """Whatever is wrong with the key, the answer is the same."""
+    if refusal is Refusal.SLOW_DOWN:
+        return in_json(refusal, why)
     if refusal is Refusal.FOREIGN:
         return Response(403, encode_json(EmoDBNotAuthorized(why)), NOT_AUTHORIZED.headers)
     return NOT_AUTHORIZED

@@ -54,6 +54,8 @@ class KeyView(Struct):
 
 class NewKey(KeyView):
     secret: Annotated[str, Meta(description="shown this once and kept nowhere")]
+    aws_access_key_id: Annotated[str, Meta(description="for clients that sign as AWS does: the name of the key")]
+    aws_secret_access_key: Annotated[str, Meta(description="what they sign with; kept nowhere either")]
     warning: Annotated[
         str | UnsetType, Meta(description="with the first key alone: everybody needs one from now on")
     ] = UNSET
@@ -89,7 +91,11 @@ _CREATE = Op(
     "at every other one on the store.",
     body=body(CreateKey, {"name": "shop", "rules": _RULES}),
     answers={
-        201: answer("The key, and its secret this once.", NewKey, {**_EXAMPLE, "secret": "psk_…"}),
+        201: answer(
+            "The key, and its secrets this once.",
+            NewKey,
+            {**_EXAMPLE, "secret": "psk_…", "aws_access_key_id": "shop", "aws_secret_access_key": "x0Pb…"},
+        ),
         415: answer("The body is not JSON, or does not say so.", Error, {"error": str(UnsupportedMediaType())}),
         409: answer(
             "The name is taken, perhaps by a revoked key.",
@@ -132,7 +138,7 @@ class _Keys:
         )
 
     def create(self, request: Request) -> Pending[Response]:
-        """The secret is in this answer and nowhere else."""
+        """The secrets are in this answer and nowhere else."""
         require_json(request)
         asked = _read_create(request.body)
         name, rules = keys.check_name(asked.name), keys.check_rules(asked.rules)
@@ -141,7 +147,8 @@ class _Keys:
         def created(made: CreatedKey) -> Response:
             # Before the answer: its reader may rely on it.
             self._keyring.admit(made.key)
-            return json_response(201, NewKey(*_fields(made.key), secret, keys.FIRST_KEY if made.first else UNSET))
+            aws = made.key.name, self._keyring.aws_secret(made.key)
+            return json_response(201, NewKey(*_fields(made.key), secret, *aws, keys.FIRST_KEY if made.first else UNSET))
 
         return self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules).map(created)
 

@@ -32,6 +32,14 @@ _SECURITY_SCHEMES: Part = {
         "description": "An API key in a header of its own. Where both are there, this one counts.",
     },
 }
+# OpenAPI has no word for it; the generators of AWS know this one.
+_SIGNATURE: Part = {
+    "type": "apiKey",
+    "in": "header",
+    "name": "Authorization",
+    "description": "AWS Signature Version 4 with an API key: its name is the access key id.",
+    "x-amazon-apigateway-authtype": "awsSigv4",
+}
 # The empty one comes last: while the store has no key, none is asked for.
 _SECURITY: list[Part] = [{"bearer": []}, {"header": []}, {}]
 
@@ -47,8 +55,11 @@ def build(routes: Iterable[Route]) -> Part:
     """The document as plain data."""
     paths: dict[str, Part] = {}
     tags: dict[str, str] = {}
+    schemes = _SECURITY_SCHEMES
     for route in routes:
         op = described(route)
+        if _takes_signatures(route):
+            schemes = {**_SECURITY_SCHEMES, "signature": _SIGNATURE}
         tags[op.tag.name] = op.tag.description
         methods = paths.setdefault(_path(route, op), {})
         methods[route.method.lower()] = _operation(route, op)
@@ -62,7 +73,7 @@ def build(routes: Iterable[Route]) -> Part:
         "tags": [{"name": name, "description": said} for name, said in tags.items()],
         "security": _SECURITY,
         "paths": paths,
-        "components": {**components, "securitySchemes": _SECURITY_SCHEMES},
+        "components": {**components, "securitySchemes": schemes},
     }
 
 
@@ -89,6 +100,8 @@ def _operation(route: Route, op: Op) -> Part:
     }
     if public:
         made["security"] = []
+    elif _takes_signatures(route):
+        made["security"] = [{"signature": []}, *_SECURITY]
     if op.parameters:
         made["parameters"] = [one.part() for one in op.parameters]
     if op.body is not None:
@@ -100,6 +113,10 @@ def _operation(route: Route, op: Op) -> Part:
     whole = {**answers, **op.answers}
     made["responses"] = {str(status): whole[status] for status in sorted(whole) if status not in op.tag.never}
     return made
+
+
+def _takes_signatures(route: Route) -> bool:
+    return isinstance(route.permission, Permission) and route.permission.signed
 
 
 def _needed(permission: object) -> str:

@@ -10,13 +10,17 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from penstock.edge.http import Response
+from penstock.edge.http import Request, Response
 from penstock.faces.permission import Refusal, RefusalAnswer
+from penstock.faces.signatures import verify
 from penstock.faces.sqs.errors import (
+    BAD_SIGNATURE,
     DENIED,
     NO_QUEUE,
     NO_QUEUE_TEXT_IN_XML,
     NO_TOKEN,
+    SIGNATURE,
+    THROTTLED,
     TOO_LARGE,
     TOO_SLOW,
     UNKNOWN_TOKEN,
@@ -41,6 +45,9 @@ _OF_GUARD: Final[Mapping[Refusal, Fault]] = {
     Refusal.UNKNOWN_KEY: UNKNOWN_TOKEN,
     Refusal.NOT_PERMITTED: DENIED,
     Refusal.FOREIGN: DENIED,
+    Refusal.SLOW_DOWN: THROTTLED,
+    Refusal.MALFORMED_SIGNATURE: BAD_SIGNATURE,
+    Refusal.WRONG_SIGNATURE: SIGNATURE,
 }
 _OF_EDGE: Final[Mapping[int, Fault]] = {fault.status: fault for fault in (TOO_SLOW, TOO_LARGE)}
 
@@ -112,7 +119,17 @@ def _later(refused: Rejection) -> list[tuple[bytes, bytes]]:
 
 
 def by_guard(failed: Failed) -> RefusalAnswer:
-    return lambda refusal, why: failed(Rejection(_OF_GUARD[refusal], why))
+    return lambda refusal, why: failed(_rejection(refusal, why))
+
+
+def by_signature(request: Request) -> Rejection | None:
+    """Why a signed request must not be served, once it is there as a whole."""
+    wrong = verify(request)
+    return None if wrong is None else _rejection(wrong.refusal, wrong.why)
+
+
+def _rejection(refusal: Refusal, why: str) -> Rejection:
+    return Rejection(_OF_GUARD[refusal], why, 1 if refusal is Refusal.SLOW_DOWN else None)
 
 
 def by_edge(failed: Failed, status: int, reason: str) -> Response:

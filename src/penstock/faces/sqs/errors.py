@@ -79,6 +79,8 @@ TOO_SLOW: Final = Fault("RequestTimeout", "RequestTimeoutException", 408, of_sqs
 NO_TOKEN: Final = Fault("MissingAuthenticationToken", "MissingAuthenticationTokenException", 403, of_sqs=False)
 UNKNOWN_TOKEN: Final = Fault("InvalidClientTokenId", "UnrecognizedClientException", 403, of_sqs=False)
 SIGNATURE: Final = Fault("SignatureDoesNotMatch", "InvalidSignatureException", 403, of_sqs=False)
+BAD_SIGNATURE: Final = Fault("IncompleteSignature", "IncompleteSignatureException", of_sqs=False)
+THROTTLED: Final = _own("RequestThrottled", 403)
 DENIED: Final = Fault("AccessDenied", "AccessDeniedException", 403, of_sqs=False)
 UNAVAILABLE: Final = Fault("ServiceUnavailable", "ServiceUnavailableException", 503, is_ours=True, of_sqs=False)
 FAILED: Final = Fault("InternalFailure", "InternalFailure", 500, is_ours=True, of_sqs=False)

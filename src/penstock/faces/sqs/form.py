@@ -119,9 +119,9 @@ def _same(value: Any) -> Any:
 
 
 def _numbered(tree: Any) -> list[Any]:
-    """The items of a list, in the order of their numbers."""
+    """The items of a list, in the order of their numbers. An SDK writes one without any as an empty text."""
     if not isinstance(tree, dict):
-        return [tree]
+        return [tree] if tree else []
     if not all(_is_number(part) for part in tree):
         return [tree]
     return [tree[number] for number in sorted(tree, key=int)]

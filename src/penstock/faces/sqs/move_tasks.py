@@ -16,7 +16,7 @@ from msgspec import Struct
 from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.http import Request
-from penstock.errors import NotPermitted
+from penstock.errors import MoveNotFound, NotPermitted
 from penstock.faces.permission import permits, rules_of
 from penstock.faces.sqs.addresses import AwsPlace, queue_of_arn
 from penstock.faces.sqs.checks import TASK_RATE, TASK_RESULTS, within
@@ -105,12 +105,18 @@ class MoveTasks:
         handle = _read(asked.task_handle)
         source = _queue_at(handle.source_arn, "SourceArn")
 
-        def stop(found: list[Queue | None]) -> Pending[Move]:
+        def look(found: list[Queue | None]) -> Pending[Move | None]:
             if found[0] is None:
                 raise _no_resource("SourceArn")
+            return self._broker.moves.find(handle.task_id)
+
+        def stop(move: Move | None) -> Pending[Move]:
+            if move is None or move.status is not MoveStatus.IN_PROGRESS:
+                raise MoveNotFound(handle.task_id)
             return self._broker.moves.cancel(handle.task_id, rules_of(request))
 
-        return chained(self._broker.find_queues((source,)), stop).map(lambda move: CancelledTask(move.moved))
+        looked = chained(self._broker.find_queues((source,)), look)
+        return chained(looked, stop).map(lambda move: CancelledTask(move.moved))
 
     def _handle(self, request: Request, move: Move) -> str:
         return b64encode(_encode(_Handle(move.id, self._place.arn(request, move.source)))).decode()

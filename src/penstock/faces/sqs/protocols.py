@@ -22,7 +22,7 @@ from penstock.faces.bodies import beginning, items_of
 from penstock.faces.permission import permits
 from penstock.faces.sqs import form
 from penstock.faces.sqs.addresses import queue_of
-from penstock.faces.sqs.answers import JsonAnswers, XmlAnswers
+from penstock.faces.sqs.answers import JsonAnswers, XmlAnswers, by_signature
 from penstock.faces.sqs.checks import BATCH_ENTRIES, too_many_entries
 from penstock.faces.sqs.errors import ACTION, NO_ACTION, UNREADABLE, Rejection
 from penstock.faces.sqs.operations import STS_NAMESPACE, Operation
@@ -30,8 +30,6 @@ from penstock.faces.sqs.xml_text import NAMESPACE
 from penstock.keys import needed_rule
 from penstock.pending import Pending
 
-# Looks at a whole request, with its body: None lets it pass.
-Verify: TypeAlias = Callable[[Request], Rejection | None]
 Answer: TypeAlias = Response | Pending[Response]
 
 _TARGET: Final = b"AmazonSQS."
@@ -54,20 +52,18 @@ def _run(request: Request, operation: Operation, asked: Any) -> Pending[Any]:
 
 
 class JsonProtocol:
-    def __init__(self, operations: Mapping[str, Operation], answers: JsonAnswers, verify: Verify | None) -> None:
+    def __init__(self, operations: Mapping[str, Operation], answers: JsonAnswers) -> None:
         self._operations = {
             _TARGET + name.encode(): (operation, _reader(operation.shape)) for name, operation in operations.items()
         }
         self._done = answers.done
         self._failed = answers.failed
-        self._verify = verify
 
     def serve(self, request: Request) -> Answer:
         try:
-            if self._verify is not None:
-                refused = self._verify(request)
-                if refused is not None:
-                    return self._failed(refused)
+            refused = by_signature(request)
+            if refused is not None:
+                return self._failed(refused)
             found = self._operations.get(request.headers.get(b"x-amz-target", b""))
             if found is None:
                 raise Rejection(ACTION, "The operation that the header X-Amz-Target names is not known.")
@@ -78,21 +74,17 @@ class JsonProtocol:
 
 
 class QueryProtocol:
-    def __init__(
-        self, operations: Mapping[str, Operation], identity: Operation, answers: XmlAnswers, verify: Verify | None
-    ) -> None:
+    def __init__(self, operations: Mapping[str, Operation], identity: Operation, answers: XmlAnswers) -> None:
         self._operations = {**operations, identity.name: identity}
         self._identity = identity
         self._answers = answers
-        self._verify = verify
 
     def serve(self, request: Request) -> Answer:
         answers = self._answers
         try:
-            if self._verify is not None:
-                refused = self._verify(request)
-                if refused is not None:
-                    return answers.failed(refused)
+            refused = by_signature(request)
+            if refused is not None:
+                return answers.failed(refused)
             given = form.parameters(request)
             if "Action" not in given and request.params and request.method == "GET":
                 return answers.nothing_asked()

@@ -207,7 +207,7 @@ def difference(wish: Wish, queue: Queue) -> str | None:
         elif name in (POLICY, ALLOW_POLICY):
             same = _parsed(labels.get(LABEL + name, "null")) == (_parsed(value) if value else None)
         else:
-            same = _plain(queue).get(name, "") == value
+            same = _plain(queue).get(name, _DEFAULT_KMS_PERIOD if name == _KMS_PERIOD else "") == value
         if not same:
             return name
     return None

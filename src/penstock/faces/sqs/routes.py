@@ -26,7 +26,7 @@ from penstock.faces.sqs.answers import (
     to_unfinished,
 )
 from penstock.faces.sqs.operations import caller_identity, operations
-from penstock.faces.sqs.protocols import JsonProtocol, QueryProtocol, Verify
+from penstock.faces.sqs.protocols import JsonProtocol, QueryProtocol
 
 # A message of 1 MiB as JSON or as a form, whose escapes may take three bytes for one.
 _BODY: Final = BodyRule(4 * 1024 * 1024)
@@ -34,12 +34,11 @@ _ACTIONS: Final = "post, poll, get_status or admin"
 _JSON_MEDIA: Final = b"application/x-amz-json"
 
 
-def sqs_routes(broker: Broker, place: AwsPlace, verify: Verify | None = None) -> list[Route]:
-    """`verify` is asked about every request as a whole, before anything is done with it."""
+def sqs_routes(broker: Broker, place: AwsPlace) -> list[Route]:
     ids, table = RequestIds(), operations(broker, place)
     in_json, in_xml = JsonAnswers(ids), XmlAnswers(ids)
-    by_json = JsonProtocol(table, in_json, verify).serve
-    by_query = QueryProtocol(table, caller_identity(place), in_xml, verify).serve
+    by_json = JsonProtocol(table, in_json).serve
+    by_query = QueryProtocol(table, caller_identity(place), in_xml).serve
 
     def post(pattern: str, describe: Op) -> Route:
         json_route = _route("POST", pattern, by_json, in_json.failed, describe)
@@ -82,7 +81,7 @@ def _route(method: str, pattern: str, handler: Handler, failed: Failed, describe
         handler,
         _BODY,
         unreadable=to_unfinished(failed),
-        permission=Permission(_ACTIONS, Scope.ASKS_ITSELF, by_guard(failed)),
+        permission=Permission(_ACTIONS, Scope.ASKS_ITSELF, by_guard(failed), signed=True),
         describe=describe,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
 from msgspec import Struct
@@ -64,6 +64,7 @@ class _Claim:
             self._take(self._session.ready(self._queue))
         else:
             self._take_share_first(self._terms.share)
+        self._session.mend_lines(self._now)
         is_short = len(self._messages) < self._limit
         return Claimed(self._messages, more=is_short and (self._is_cut or self._room <= 0))
 
@@ -86,17 +87,26 @@ class _Claim:
     def _take_lines(self) -> None:
         """Of each line that has a ready message, the oldest such line first, as many as may be taken. Shares would tear
         lines apart."""
+        taken: set[str] = set()
         for first in self._session.ready(self._queue):
             if not self._goes_on:
                 break
-            self._take([first] if first.draft.group is None else self._line_from(first, first.draft.group))
-        self._session.mend_lines(self._now)
+            group = first.draft.group
+            if group is None:
+                self._take([first])
+            elif group not in taken:  # without a hold, those behind the first are ready now as well
+                taken.add(group)
+                self._take(self._free_in_line(group))
 
-    def _line_from(self, first: MessageRow, group: str) -> list[MessageRow]:
-        rows = [self._tables.messages[seq] for seq in self._tables.lines[self._queue.number, group]]
-        return list(takewhile(self._is_next, rows))
+    def _free_in_line(self, group: str) -> Iterator[MessageRow]:
+        """From the first message of a line up to one that is hidden."""
+        for row in takewhile(self._is_free, self._tables.in_line((self._queue.number, group))):
+            yield row
+            again = self._tables.messages.get(row.seq)
+            if again is not None and again.queue == row.queue and again.receives == 0:
+                break  # a dead letter of a queue that keeps its own is passed over, and those behind it wait
 
-    def _is_next(self, row: MessageRow) -> bool:
+    def _is_free(self, row: MessageRow) -> bool:
         delayed_until = policy.line_ready_at(self._queue.settings, self._now, row.sent_at, row.receives)
         return not policy.is_hidden(row.ready_at) and not (row.ready_at and delayed_until)
 

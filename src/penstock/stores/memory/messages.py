@@ -48,6 +48,8 @@ class MemoryMessages:
                 again = [replace(row, ready_at=now + hold) for row in held]
                 for row in again:
                     self._tables.put_message(row)
+                if any(row.ready_at > now + hold for row in held):
+                    self._session.stirred.add(queue)
                 self._session.mend_lines(now)
                 return Claimed([self._session.message(found, row) for row in again])
         terms = ClaimTerms(now + hold if hold > 0 else 0, self._session.limits.claim_bytes)

@@ -113,6 +113,7 @@ class MemoryMoves:
         # By age, so that of twins among them the oldest is the one to arrive.
         for seq in sorted(seqs):
             self._session.carry_over(self._tables.messages[seq], there, Outcome.MOVED, now, as_new)
+        self._session.mend_lines(now)
         return len(seqs)
 
     def find(self, move_id: str) -> Move | None:

@@ -70,7 +70,7 @@ class Session:
         here = self.tables.queues[row.queue]
         fits = receipt.claim in (None, row.claim) and receipt.queue in (None, here.queue.name)
         if now is not None and receipt.claim is not None and here.queue.settings.groups is Groups.FIFO:
-            fits = fits and row.ready_at != limits.BEHIND and row.ready_at > now
+            fits = fits and row.is_held(now)
         return row if fits and not here.deleted else None
 
     def ready(self, queue: Queue) -> Iterator[MessageRow]:
@@ -124,7 +124,8 @@ class Session:
         return None
 
     def carry_over(self, row: MessageRow, there: Queue, outcome: Outcome, now: int, as_new: bool = False) -> None:
-        """A message leaves its queue for another, where it has never been received."""
+        """A message leaves its queue for another, where it has never been received. The caller mends lines, once all
+        that go together have gone."""
         tables = self.tables
         key = row.dedup_key
         is_twin = False
@@ -153,7 +154,6 @@ class Session:
                 came_from=self._origin(row, there, outcome),
             )
             tables.arrive(collapses.spared(tables, arriving))
-        self.mend_lines(now)
 
     def _origin(self, row: MessageRow, there: Queue, outcome: Outcome) -> str | None:
         """Where a message that arrives in a queue has come from as a dead letter."""
@@ -166,19 +166,23 @@ class Session:
     def mend_lines(self, now: int) -> None:
         """Of each line that was changed, only the first message may be ready, and it does not wait behind another."""
         tables = self.tables
-        touched = sorted(tables.touched)
-        for line in touched:
-            number, _ = line
-            here = tables.queues.get(number)
-            for place, seq in enumerate(list(tables.lines.get(line, ()))):
-                row = tables.messages[seq]
-                if place == 0 and row.ready_at == limits.BEHIND and here is not None:
-                    ready_at = policy.line_ready_at(here.queue.settings, now, row.sent_at, row.receives)
-                    tables.put_message(replace(row, ready_at=ready_at))
-                    self.stirred.add(here.queue.name)
-                elif place > 0 and row.ready_at == 0:
+        for line, touched in sorted(tables.touched.items()):
+            # Where others have come before it, the one that was the first has not been changed itself.
+            near = tables.lines.get(line, [])[: len(touched) + 1]
+            if near:
+                self._mend_first(line, tables.messages[near[0]], now)
+            for seq in touched.union(near).difference(near[:1]):
+                row = tables.messages.get(seq)
+                if row is not None and row.ready_at == 0 and (row.queue, row.draft.group) == line:
                     tables.put_message(replace(row, ready_at=limits.BEHIND))
         tables.touched.clear()
+
+    def _mend_first(self, line: tuple[int, str], row: MessageRow, now: int) -> None:
+        if row.ready_at == limits.BEHIND:
+            here = self.tables.queues[line[0]].queue
+            ready_at = policy.line_ready_at(here.settings, now, row.sent_at, row.receives)
+            self.tables.put_message(replace(row, ready_at=ready_at))
+            self.stirred.add(here.name)
 
     # Ends of claims and delays
 

@@ -131,9 +131,9 @@ class Tables:
         # By the number of the queue and what a caller has named.
         self.seen: dict[tuple[int, bytes], SeenRow] = {}
         self.attempts: dict[tuple[int, str], AttemptRow] = {}
-        # By the number of the queue and the group, the messages of a line; and the lines that were changed.
+        # By the number of the queue and the group, the messages of a line; and those of them that were changed.
         self.lines: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-        self.touched: set[tuple[int, str]] = set()
+        self.touched: defaultdict[tuple[int, str], set[int]] = defaultdict(set)
         # Twins that have collapsed and are not finished: the key, by the number of its queue, and up to which message.
         self.collapsing: dict[tuple[int, bytes], int] = {}
         self.last_seq = 0
@@ -223,13 +223,13 @@ class Tables:
         group, here = row.draft.group, self.queues.get(row.queue)
         if group is None or here is None or not policy.waits_in_line(here.queue.settings, group):
             return None
-        self.touched.add((row.queue, group))
+        self.touched[row.queue, group].add(row.seq)
         return row.queue, group
 
     def _leave_line(self, row: MessageRow) -> None:
         line = self._line(row)
         if line is not None:
-            self.lines[line].remove(row.seq)
+            del self.lines[line][bisect_left(self.lines[line], row.seq)]
             if not self.lines[line]:
                 del self.lines[line]
 
@@ -243,6 +243,13 @@ class Tables:
         order = self.order[number]
         while (index := bisect_right(order, (ready_at, seq))) < len(order):
             ready_at, seq = order[index]
+            yield self.messages[seq]
+
+    def in_line(self, line: tuple[int, str]) -> Iterator[MessageRow]:
+        """The messages of a line, in the same way."""
+        seq = 0
+        while (index := bisect_right(order := self.lines.get(line, ()), seq)) < len(order):
+            seq = order[index]
             yield self.messages[seq]
 
     def some_with_key(self, number: int, key: bytes) -> Iterator[MessageRow]:

@@ -71,6 +71,8 @@ class Attempts:
         if any(seq not in messages or messages[seq].claim != claim for seq, claim in held):
             return []
         engine.run(self._sql.hold, (until, engine.listed(seqs)))
+        if any(message.ready_at > until for message in messages.values()):
+            session.stirred.add(queue.name)
         return [msgspec.structs.replace(messages[seq], ready_at=until) for seq, _ in held]
 
     def sweep(self, now: int, limit: int) -> int:

@@ -11,17 +11,15 @@ from penstock.ids import before_seq
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
+from penstock.stores.sql.lines import group_text, has_lines
 from penstock.stores.sql.moves import Moves
 from penstock.stores.sql.runs import at_once, each_run, runs_of
 from penstock.stores.sql.session import (
-    FROM_THE_BEGINNING,
     Session,
-    Start,
     deadline_in,
     decode_attributes,
     group_in,
-    group_text,
-    has_lines,
     receives_in,
     sent_at_in,
     seq_in,
@@ -78,7 +76,7 @@ class Terms:
     reads: bool = True
 
 
-class _Line:
+class _Taking:
     """What a claim on lines has taken so far, and how much more it may."""
 
     def __init__(self, queue: Queue, limit: int, room: int, most_left_out: int) -> None:
@@ -95,13 +93,18 @@ class _Line:
     def wanted(self) -> int:
         return self._limit - len(self.taken)
 
-    def room_left_out(self) -> int:
+    def most_to_leave_out(self) -> int:
         return self._most_left_out - self._left_out
 
     def add(self, delivered: list[Row], left_out: int, size: int) -> None:
         self.taken += delivered
         self._left_out += left_out
         self.room -= size
+
+
+def _keeps_dead_letters(queue: Queue) -> bool:
+    redrive = queue.settings.redrive
+    return redrive is not None and redrive.dead_letter_queue == queue.name
 
 
 def _without_share(terms: Terms) -> Terms:
@@ -186,45 +189,53 @@ class Claims:
         session, limits = self._session, self._session.limits
         session.lock_queue(found.number)
         session.promote(found, session.look_for_due(found, now, max(limit, limits.promote_rows)).rows(), now)
-        line = _Line(found, limit, limits.claim_bytes, max(limit, limits.step_rows))
+        taking = _Taking(found, limit, limits.claim_bytes, max(limit, limits.step_rows))
         after = 0
-        while line.goes_on():
+        while taking.goes_on():
             # Few, because the first line may well be as long as the claim.
-            heads = self._head(found, _without_share(terms), after, min(line.wanted(), _HEADS), line.room)
+            heads = self._head(found, _without_share(terms), after, min(taking.wanted(), _HEADS), taking.room)
             if not heads:
-                return line.taken, False
+                return taking.taken, False
             for head in heads:
-                if line.goes_on():
-                    self._take_line(line, head, now, terms)
+                if taking.goes_on():
+                    self._take_line(taking, head, now, terms)
                     after = seq_in(head)
-        return line.taken, len(line.taken) < limit
+        return taking.taken, len(taking.taken) < limit
 
-    def _take_line(self, line: _Line, head: Row, now: int, terms: Terms) -> None:
+    def _take_line(self, taking: _Taking, head: Row, now: int, terms: Terms) -> None:
         """From its first message on, until one is hidden, or the claim has enough."""
-        session, queue, group = self._session, line.queue, group_in(head)
-        rows, last, more = [head], seq_in(head), group is not None
-        while rows or more:
-            if rows:
-                delivered = self._judge(queue, rows, now, terms)
-                self._hold(delivered, now, terms)
-                if not terms.until:
-                    session.stand_in_line(queue, [seq_in(row) for row in delivered], now)
-                line.add(delivered, len(rows) - len(delivered), size_of(delivered) if terms.reads else 0)
-            if not (more and line.goes_on()):
-                break
-            # What is not handed out is worth a longer look.
-            step = line.wanted() if line.taken else max(line.wanted(), line.room_left_out())
-            seqs, more = session.lines.following(queue, group, last, step, now)
-            rows = self._following(queue, seqs, line, terms)
-            if rows:
-                last = seq_in(rows[-1])
-            more = more or len(rows) < len(seqs)
+        session, queue, group = self._session, taking.queue, group_in(head)
+        rows = [head]
+        while rows:
+            delivered = self._judge(queue, rows, now, terms)
+            self._hold(delivered, now, terms)
+            if not terms.until:
+                session.stand_in_line(queue, [seq_in(row) for row in delivered], now)
+            left_out = len(rows) - len(delivered)
+            taking.add(delivered, left_out, size_of(delivered) if terms.reads else 0)
+            if group is None or not taking.goes_on() or (left_out and _keeps_dead_letters(queue)):
+                return
+            last = seq_in(rows[-1])
+            rows = [] if delivered else self._dead_in_line(taking, group, last, now, terms)
+            rows = rows or self._next_in_line(taking, group, last, now, terms)
 
-    def _following(self, queue: Queue, seqs: list[int], line: _Line, terms: Terms) -> list[Row]:
-        lines = self._session.lines
+    def _dead_in_line(self, taking: _Taking, group: bytes, after: int, now: int, terms: Terms) -> list[Row]:
+        """Where one message cannot be delivered, those behind it may be as old: up to a step of them, as `_clear`."""
+        queue, lines = taking.queue, self._session.lines
+        if _keeps_dead_letters(queue):
+            return []
+        seqs = lines.following(queue, group, after, taking.most_to_leave_out(), now)
+        rows = lines.measured(queue, seqs) if seqs else []
+        return list(takewhile(lambda row: self._verdict(queue, row, now, terms) is not Verdict.DELIVER, rows))
+
+    def _next_in_line(self, taking: _Taking, group: bytes, after: int, now: int, terms: Terms) -> list[Row]:
+        """A dead letter that stays in its queue keeps back those behind it: there, one is taken at a time."""
+        queue, lines = taking.queue, self._session.lines
+        limit = 1 if _keeps_dead_letters(queue) else taking.wanted()
+        seqs = lines.following(queue, group, after, limit, now)
         if not seqs:
             return []
-        return lines.read(queue, seqs, line.room) if terms.reads else lines.measured(queue, seqs)
+        return lines.read(queue, seqs, taking.room) if terms.reads else lines.measured(queue, seqs)
 
     def _head(self, queue: Queue, terms: Terms, after: int, limit: int, room: int) -> list[Row]:
         """The oldest ready messages, which no other unit can claim before this one ends."""

@@ -5,7 +5,7 @@ stand at 0. The others stand at `BEHIND`, past all instants, until those before 
 the first place of a line ends with `lift`. A claim with a hundred thousand messages behind a hidden one looks at two.
 
 Where several servers share a database, the queue is locked: else one would send a message behind another that a second
-one is just finishing, and nobody would be left to lift it.
+one is just finishing, and none would be left to lift it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock import limits, policy
-from penstock.model import Queue
+from penstock.model import Groups, Queue
 from penstock.stores.sql.engine import Engine, Row
 from penstock.stores.sql.statements import Bounded
 
@@ -31,19 +31,32 @@ class LineSql:
     following: str = """
         SELECT seq, ready_at, sent_at, receives FROM {by_group} WHERE queue = ? AND grp = ? AND {age} > ?
         ORDER BY {age} LIMIT ?"""
-    # The sum keeps a database from reading the queue instead of these messages.
+    # The sum keeps a database from reading the queue instead of these messages. Only the first may stand at 0.
     behind: str = Bounded(f"""
-        SELECT {{message}} FROM message WHERE {{among:seq}} AND queue + 0 = ? AND ready_at = {limits.BEHIND}
-        ORDER BY seq""")
+        SELECT {{message}} FROM message WHERE {{among:seq}} AND queue + 0 = ? AND ready_at IN (0, {limits.BEHIND})
+        ORDER BY ready_at, seq""")
     measured_behind: str = f"""
-        SELECT {{measured}} FROM message WHERE {{among:seq}} AND queue + 0 = ? AND ready_at = {limits.BEHIND}
-        ORDER BY seq"""
+        SELECT {{measured}} FROM message WHERE {{among:seq}} AND queue + 0 = ? AND ready_at IN (0, {limits.BEHIND})
+        ORDER BY ready_at, seq"""
     waiting: str = f"""
         SELECT grp FROM {{walk}} WHERE queue = ? AND ready_at = {limits.BEHIND} ORDER BY {{age}} LIMIT ?"""
     queues: str = "SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT ?"
 
 
-class Lines:
+def has_lines(queue: Queue) -> bool:
+    return queue.settings.groups is Groups.FIFO
+
+
+def group_bytes(group: str | None) -> bytes | None:
+    """As bytes, because some databases compare texts otherwise than by their characters."""
+    return None if group is None else group.encode("utf-8", "surrogatepass")
+
+
+def group_text(group: bytes | None) -> str | None:
+    return None if group is None else group.decode("utf-8", "surrogatepass")
+
+
+class GroupLines:
     __slots__ = ("_engine", "_sql")
 
     def __init__(self, engine: Engine) -> None:
@@ -78,16 +91,15 @@ class Lines:
         """Those of these messages that are ready, as if others were before them."""
         self._engine.later(self._sql.return_behind, (self._engine.listed(seqs),))
 
-    def following(self, queue: Queue, group: bytes, after: int, limit: int, now: int) -> tuple[list[int], bool]:
-        """Up to `limit` messages behind one in its line, as far as none of them is hidden, and whether there may be
-        more."""
+    def following(self, queue: Queue, group: bytes, after: int, limit: int, now: int) -> list[int]:
+        """Up to `limit` messages behind one in its line, as far as none of them is hidden."""
         rows = self._engine.rows(self._sql.following, (queue.number, group, after, limit))
         seqs: list[int] = []
         for seq, ready_at, sent_at, receives in rows:
             if policy.is_hidden(ready_at) or policy.line_ready_at(queue.settings, now, sent_at, receives):
-                return seqs, False
+                break
             seqs.append(seq)
-        return seqs, len(rows) == limit
+        return seqs
 
     def read(self, queue: Queue, seqs: Sequence[int], room: int) -> list[Row]:
         """Rows of `{message}`, as long as they fit."""

@@ -15,8 +15,9 @@ from penstock.stores import move_step
 from penstock.stores.move_step import Candidate
 from penstock.stores.sql.counts import Counts
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.lines import has_lines
 from penstock.stores.sql.runs import at_once
-from penstock.stores.sql.session import Session, body_in, has_lines, seq_in
+from penstock.stores.sql.session import Session, body_in, seq_in
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from penstock import ids, limits, policy
 from penstock.model import Outcome, Receipt
+from penstock.stores.sql.lines import has_lines
 from penstock.stores.sql.runs import at_once
-from penstock.stores.sql.session import Session, has_lines
+from penstock.stores.sql.session import Session
 from penstock.stores.sql.statements import ByRuns, by_runs
 
 # The sequence number, queue, queue's name and latest claim of a message that a receipt stands for, and the instant at
@@ -18,7 +19,7 @@ Match = tuple[int, int, str, int, int]
 # Before all instants.
 _EVER = -1
 
-_MATCH = "SELECT seq, queue, sent_at, abs(claim), ready_at FROM message WHERE {which} AND ready_at <> ? ORDER BY seq"
+_MATCH = "SELECT seq, queue, sent_at, claim, ready_at FROM message WHERE {which} AND ready_at <> ? ORDER BY seq"
 _RENEW = """
         UPDATE message SET ready_at = ?, claim = abs(claim), receives = CASE receives WHEN 0 THEN 1 ELSE receives END
         WHERE {among:seq}"""
@@ -161,8 +162,8 @@ class Receipts:
             if name is None:
                 continue
             if not lasts:
-                until = 0 if ready_at == limits.BEHIND else ready_at
+                until = 0 if claim < 0 or ready_at == limits.BEHIND else ready_at
             if sent_at != begun_at:
                 begun_at, beginning = sent_at, ids.before_seq(session.origin, sent_at)
-            found[beginning + "%012x" % seq] = (seq, queue, name, claim, until)  # noqa: UP031 - see `ids`
+            found[beginning + "%012x" % seq] = (seq, queue, name, abs(claim), until)  # noqa: UP031 - see `ids`
         return found

@@ -16,7 +16,8 @@ from penstock.errors import SendConflict
 from penstock.ids import body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Groups, Numbered, Queue, Reservation, Sent, SentOnce
 from penstock.stores.sql.engine import ARRIVING, Row
-from penstock.stores.sql.session import Session, attributes_text, group_bytes, has_lines
+from penstock.stores.sql.lines import group_bytes, has_lines
+from penstock.stores.sql.session import Session, attributes_text
 from penstock.stores.sql.twins import Twins
 
 
@@ -39,12 +40,14 @@ class SendSql:
         FROM seen WHERE queue = ? AND dedup_key = ? {lock}"""
     forget_seen: str = "UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < ?"
     unseen: str = "SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?"
+    seen_in: str = "SELECT id FROM seen WHERE queue = ? LIMIT ?"
     forget_unseen: str = "DELETE FROM seen WHERE {among:id}"
     # Of reserved numbers, those whose messages are in the store or were.
     known: str = "SELECT seq FROM message WHERE {among:seq} UNION SELECT seq FROM ledger WHERE {among:seq}"
 
 
 # Of a row of `ARRIVING`.
+_SEQ = ARRIVING.index("seq")
 _READY_AT = ARRIVING.index("ready_at")
 _GROUP = ARRIVING.index("grp")
 # A sequence number, and when the message was sent.
@@ -97,90 +100,57 @@ class Sends:
         session = self._session
         found = session.queue(queue)
         if not stores_plainly(found):
-            return self._send_with_a_look(found, drafts, repeat(None, len(drafts)), now)
+            return self._send_with_a_look(found, drafts, None, now)
         seqs = session.engine.next_seqs(len(drafts))
         self._store(found, arriving(found, seqs, repeat(now, len(seqs)), drafts, now))
         return [Sent(made, True) for made in make_ids(session.origin, now, seqs)]
 
     def _store(self, queue: Queue, rows: Sequence[Row]) -> None:
-        """Rows of `ARRIVING`, none of which is a twin."""
+        """Rows of `ARRIVING`, none of which is a twin, or waits in line."""
         session = self._session
-        session.engine.insert_messages(self._in_line(queue, rows) if has_lines(queue) else rows)
+        session.engine.insert_messages(rows)
         session.arrived(queue.number, len(rows))
         session.sent_to.add(queue.name)
 
+    # Where it depends on what is in the queue, or was, whether and how messages are stored
+
     def _send_with_a_look(
-        self, queue: Queue, drafts: Sequence[Draft], numbers: Iterable[Number | None], now: int
+        self, queue: Queue, drafts: Sequence[Draft], numbers: Sequence[Number] | None, now: int
     ) -> list[Sent]:
-        """Where it depends on what is in the queue, or was, how messages are stored. `numbers` are those that they have
-        already."""
+        """`numbers` are those that they have already."""
         session, dedup = self._session, queue.settings.dedup
         policy.refuse_own_delay(queue.settings, drafts)
         # For windows it is the row of the key that others wait for.
         if dedup is Dedup.SEND or has_lines(queue):
             session.lock_queue(queue.number)
         session.sent_to.add(queue.name)
-        # One at a time: each may be the twin of the one before.
-        if dedup is Dedup.SEND:
-            return [self._send_unless_twin(queue, *one, now) for one in zip(drafts, numbers, strict=True)]
-        if dedup is Dedup.WINDOW:
-            return self._send_unless_seen(queue, drafts, numbers, now)
-        numbered = [number or (self._next_seq(), now) for number in numbers]
-        seqs, instants = [seq for seq, _ in numbered], [sent_at for _, sent_at in numbered]
-        self._store(queue, arriving(queue, seqs, instants, drafts, now))
-        return [Sent(make_id(session.origin, sent_at, seq), True) for seq, sent_at in numbered]
-
-    def _next_seq(self) -> int:
-        return self._session.engine.next_seqs(1)[0]
-
-    def _in_line(self, queue: Queue, rows: Sequence[Row]) -> list[Row]:
-        """Of each group, the first message keeps its `ready_at` if none is before it, and the others stand behind."""
-        groups = {row[_GROUP] for row in rows if row[_GROUP] is not None}
-        present = set(self._session.lines.firsts(queue, sorted(groups)))
-        placed: list[Row] = []
-        for row in rows:
-            group = row[_GROUP]
-            if group in present:
-                row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
-            elif group is not None:
-                present.add(group)
-            placed.append(row)
-        return placed
-
-    def _send_unless_twin(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> Sent:
-        """The queue is locked."""
-        key = policy.dedup_key(queue.settings, draft, body_hash(draft.body))
-        twin = self._twins.find(queue, key, now)
-        if twin is not None:
-            return Sent(twin, False)
-        seq, sent_at = number or (self._next_seq(), now)
-        self._store(queue, arriving(queue, (seq,), (sent_at,), (draft,), now))
-        return Sent(make_id(self._session.origin, sent_at, seq), True)
-
-    # Within a window
-
-    def _send_unless_seen(
-        self, queue: Queue, drafts: Sequence[Draft], numbers: Iterable[Number | None], now: int
-    ) -> list[Sent]:
-        origin = self._session.origin
+        given: Iterable[Number | None] = repeat(None, len(drafts)) if numbers is None else numbers
         sent: list[Sent] = []
-        new: list[tuple[Number, Draft]] = []
-        for draft, number in zip(drafts, numbers, strict=True):
-            first, is_new = self._first_seen(queue, draft, number, now)
+        rows: list[Row] = []
+        for draft, number in zip(drafts, given, strict=True):
+            twin = None
+            if dedup is Dedup.SEND:
+                # Each may be the twin of the one before, which has to be there to be found.
+                self._store_in_line(queue, rows, numbers is not None, now)
+                rows = []
+                twin = self._twins.find_of(queue, draft, now)
+            if twin is not None:
+                sent.append(Sent(twin, False))
+                continue
+            (seq, sent_at), is_new = self._first_seen(queue, draft, number, now)
             if is_new:
-                new.append((first, draft))
-            seq, sent_at = first
-            sent.append(Sent(make_id(origin, sent_at, seq), is_new))
-        if new:
-            seqs, instants = [seq for (seq, _), _ in new], [sent_at for (_, sent_at), _ in new]
-            self._store(queue, arriving(queue, seqs, instants, [draft for _, draft in new], now))
+                rows += arriving(queue, (seq,), (sent_at,), (draft,), now)
+            sent.append(Sent(make_id(session.origin, sent_at, seq), is_new))
+        self._store_in_line(queue, rows, numbers is not None, now)
         return sent
 
     def _first_seen(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> tuple[Number, bool]:
-        """The number of the first message with its key, and whether this is the one: then it is known from now on."""
+        """The number of a message, and that it is new. In a queue with a window, the number of the first one with its
+        key, and whether this is the one: then it is known from now on."""
         engine, sql = self._session.engine, self._sql
-        key = policy.window_key(queue.settings, draft, body_hash(draft.body))
-        place = queue.number, key
+        if queue.settings.dedup is not Dedup.WINDOW:
+            return number or (self._next_seq(), now), True
+        place = queue.number, policy.window_key(queue.settings, draft, body_hash(draft.body))
         until = now + queue.settings.dedup_window_ms
         own = number
         while True:
@@ -195,6 +165,33 @@ class Sends:
             if engine.add(sql.see, (*place, *own, until)):
                 return own, True
             # Another server has just been faster.
+
+    def _next_seq(self) -> int:
+        return self._session.engine.next_seqs(1)[0]
+
+    def _store_in_line(self, queue: Queue, rows: Sequence[Row], are_numbered: bool, now: int) -> None:
+        """Each behind the others of its group, if there are any. A number that was given out before may be lower than
+        theirs: then it stands before them."""
+        session, lines = self._session, self._session.lines
+        groups = sorted({row[_GROUP] for row in rows if row[_GROUP] is not None}) if has_lines(queue) else []
+        if not groups:
+            if rows:
+                self._store(queue, rows)
+            return
+        firsts = lines.firsts(queue, groups)
+        present = set(firsts)
+        placed: list[Row] = []
+        for row in rows:
+            group = row[_GROUP]
+            if group in present:
+                row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
+            elif group is not None:
+                present.add(group)
+            placed.append(row)
+        self._store(queue, placed)
+        if are_numbered:
+            lines.return_behind([*(seq for seq, *_ in firsts.values()), *(row[_SEQ] for row in rows)])
+            session.lift(queue, groups, now)
 
     def forget_seen(self, queue: Queue, through: int) -> None:
         """Of messages up to this one, which may well be gone."""
@@ -232,16 +229,23 @@ class Sends:
             return SentOnce(messages, stored, repeated=True)
         return None
 
+    def forget_queue(self, number: int, limit: int) -> int:
+        """Dedup keys of a window in a queue that was deleted, up to `limit` of them. How many."""
+        return self._forget(self._session.engine.rows(self._sql.seen_in, (number, limit)))
+
+    def _forget(self, seen: Sequence[Row]) -> int:
+        engine = self._session.engine
+        if seen:
+            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in seen),))
+        return len(seen)
+
     def sweep(self, now: int, limit: int) -> int:
         """Forget keys that are old."""
         engine = self._session.engine
         old = engine.rows(self._sql.old, (now - self._session.limits.idempotency_ms, max(0, limit)))
         if old:
             engine.run(self._sql.forget_old, (engine.listed(number for (number,) in old),))
-        unseen = engine.rows(self._sql.unseen, (now, max(0, limit - len(old))))
-        if unseen:
-            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in unseen),))
-        return len(old) + len(unseen)
+        return len(old) + self._forget(engine.rows(self._sql.unseen, (now, max(0, limit - len(old)))))
 
     # Under numbers that were given out before, so that ids are known before their messages are stored
 

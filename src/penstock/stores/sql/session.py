@@ -1,8 +1,10 @@
-"""What all verbs of a unit share: queue look-ups, tallies, and how messages become ready, wait, and finish."""
+"""What all verbs of a unit share: queue look-ups, tallies, and how messages become ready, wait, and finish.
+
+One file because every change of a message's state passes through it: tallies, ledger and lines stay in step.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,8 @@ from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Backoff, Dedup, DedupScope, Groups, LedgerMode, Message, Outcome, Queue, Redrive, Settings
 from penstock.stores.sql.engine import Engine, FinishClaimed, Later, Row
-from penstock.stores.sql.lines import Lines
+from penstock.stores.sql.hints import Hints
+from penstock.stores.sql.lines import GroupLines, group_text, has_lines
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.statements import ByRuns, by_runs, column_of_message
 
@@ -59,17 +62,8 @@ def size_of(rows: Sequence[Row]) -> int:
     size = sum([len(body_in(row)) for row in rows])
     attributes = [attributes_in(row) for row in rows]
     if not _NO_ATTRIBUTES.issuperset(attributes):
-        size += sum([len(text) for text in attributes if text is not None])
+        size += sum([len(text.encode()) for text in attributes if text is not None])
     return size
-
-
-def group_bytes(group: str | None) -> bytes | None:
-    """As bytes, because some databases compare texts otherwise than by their characters."""
-    return None if group is None else group.encode("utf-8", "surrogatepass")
-
-
-def group_text(group: bytes | None) -> str | None:
-    return None if group is None else group.decode("utf-8", "surrogatepass")
 
 
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
@@ -139,53 +133,6 @@ class Cache:
         self.names.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Nothing is ready up to the sequence number `after`, and nothing has come due up to the instant `due`."""
-
-    after: int = 0
-    due: int = 0
-
-
-FROM_THE_BEGINNING = Start()
-_HINT_KEPT_S = 0.2
-
-
-class Hints:
-    """Where a claim need not look: past the dead rows at the head of a queue. Shared by all units of a process.
-
-    In a database that many use at once, a message that was claimed or acked leaves dead rows behind until they are
-    cleaned up, and all of them stand where the next claim begins to look. So a process remembers for a moment how far
-    it has come. What another process makes ready again behind that point, it finds a moment later; what it makes ready
-    itself, at once. Each queue is looked through from its beginning now and then.
-    """
-
-    def __init__(self) -> None:
-        self._starts: dict[int, tuple[float, Start]] = {}
-
-    def start(self, queue: int) -> Start:
-        until, start = self._starts.get(queue, (0.0, FROM_THE_BEGINNING))
-        return start if time.monotonic() < until else FROM_THE_BEGINNING
-
-    def keep(self, queue: int, begun: Start, start: Start) -> None:
-        """A look that has `begun` where an earlier one left off does not make the hint any younger."""
-        known = self._starts.get(queue)
-        if begun is FROM_THE_BEGINNING or known is None:
-            self._starts[queue] = (time.monotonic() + _HINT_KEPT_S, start)
-        else:
-            until, _ = known
-            self._starts[queue] = (until, start)
-
-    def forget(self) -> None:
-        """Messages have become ready again."""
-        if self._starts:
-            self._starts = {}
-
-
-def has_lines(queue: Queue) -> bool:
-    return queue.settings.groups is Groups.FIFO
-
-
 class Session:
     """The state of the unit that a connection is in. The cache must hold nothing that is not true inside its
     transaction."""
@@ -211,7 +158,7 @@ class Session:
         self.hints = hints
         self._cache = cache
         self._sql = engine.statements.of(SessionSql)
-        self.lines = Lines(engine)
+        self.lines = GroupLines(engine)
         # Queues that this unit has locked.
         self._locked: set[int] = set()
         self.stirred: set[str] = set()

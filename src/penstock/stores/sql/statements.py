@@ -40,7 +40,7 @@ _MESSAGE = {
     "first_claimed_at": "first_claimed_at",
 }
 # What a message takes in memory.
-_SIZE = "length(body) + coalesce(length(attributes), 0)"
+_SIZE = "length(body) + coalesce(octet_length(attributes), 0)"
 # The same columns with what a verdict needs, and instead of a body how long it is.
 _MEASURED = {
     **_MESSAGE,

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from penstock import policy
-from penstock.ids import make_id
-from penstock.model import Dedup, Outcome, Queue
+from penstock.ids import body_hash, make_id
+from penstock.model import Dedup, Draft, Outcome, Queue
 from penstock.stores.sql.runs import at_once
 from penstock.stores.sql.session import Session
 from penstock.stores.sql.statements import ByRuns, by_runs
@@ -67,6 +67,10 @@ class Twins:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._sql = session.engine.statements.of(TwinSql)
+
+    def find_of(self, queue: Queue, draft: Draft, now: int) -> str | None:
+        """The id of the live message that has the same key as a draft."""
+        return self.find(queue, policy.dedup_key(queue.settings, draft, body_hash(draft.body)), now)
 
     def find(self, queue: Queue, key: bytes | None, now: int) -> str | None:
         """The id of the live message with this key.

@@ -26,8 +26,9 @@ from penstock.limits import Limits
 from penstock.model import Draft, Sent
 from penstock.stores.protocol import Sending
 from penstock.stores.sql.engine import Engine, RawSql, Row
+from penstock.stores.sql.hints import Hints
 from penstock.stores.sql.send import arriving, stores_plainly
-from penstock.stores.sql.session import Cache, Hints, Session
+from penstock.stores.sql.session import Cache, Session
 from penstock.stores.sql.unit import SqlUnit
 
 log = logging.getLogger(__name__)
