@@ -164,10 +164,10 @@ def is_number(value: str) -> bool:
     return len(value) <= ATTRIBUTE_NAME_LENGTH and _NUMBER.fullmatch(value) is not None
 
 
-def checked_entries(entries: Sequence[E] | None) -> Sequence[E]:
+def checked_entries(entries: Sequence[E] | None, operation: str) -> Sequence[E]:
     """Those of a batch. What is wrong with all of them is an error; what is wrong with one is told in the answer."""
     if not entries:
-        raise Rejection(EMPTY_BATCH, "There should be at least one entry in the request.")
+        raise Rejection(EMPTY_BATCH, f"There should be at least one {operation}RequestEntry in the request.")
     if len(entries) > BATCH_ENTRIES:
         raise too_many_entries(len(entries))
     seen: set[str | None] = set()

@@ -86,11 +86,14 @@ class Receipts:
     # Deleting
 
     def delete(self, _request: Request, asked: DeleteMessageRequest, queue: str) -> Pending[None]:
-        held = _held(asked.receipt_handle, queue)
+        try:
+            held = _held(asked.receipt_handle, queue)
+        except Rejection as error:
+            return self._refuse(queue, error)
         return self._delete(queue, [held]).map(_alone)
 
     def delete_batch(self, _request: Request, asked: DeleteMessageBatchRequest, queue: str) -> Pending[DeletedBatch]:
-        entries = {str(entry.id): entry for entry in checked_entries(asked.entries)}
+        entries = {str(entry.id): entry for entry in checked_entries(asked.entries, "DeleteMessageBatch")}
         good, failed = _sorted_out(entries, lambda entry: _held(entry.receipt_handle, queue))
         return self._delete(queue, list(good.values())).map(
             lambda outcomes: DeletedBatch(*_told(entries, good, outcomes, failed))
@@ -109,13 +112,16 @@ class Receipts:
     # Hiding
 
     def change(self, _request: Request, asked: ChangeMessageVisibilityRequest, queue: str) -> Pending[None]:
-        held = _held(asked.receipt_handle, queue)
-        return self._hide(queue, {_seconds(asked.visibility_timeout): [held]}).map(_alone)
+        try:
+            held, seconds = _held(asked.receipt_handle, queue), _seconds(asked.visibility_timeout)
+        except Rejection as error:
+            return self._refuse(queue, error)
+        return self._hide(queue, {seconds: [held]}).map(_alone)
 
     def change_batch(
         self, _request: Request, asked: ChangeMessageVisibilityBatchRequest, queue: str
     ) -> Pending[ChangedBatch]:
-        entries = {str(entry.id): entry for entry in checked_entries(asked.entries)}
+        entries = {str(entry.id): entry for entry in checked_entries(asked.entries, "ChangeMessageVisibilityBatch")}
         good, failed = _sorted_out(
             entries, lambda entry: (_seconds(entry.visibility_timeout), _held(entry.receipt_handle, queue))
         )
@@ -149,6 +155,16 @@ class Receipts:
         return chained(gather([change(seconds, of_time) for seconds, of_time in times.items()]), judge)
 
     # What nothing was done with
+
+    def _refuse(self, queue: str, refused: Rejection) -> Pending[None]:
+        """Where there is no such queue, that is what is wrong."""
+
+        def judge(found: list[Queue | None]) -> None:
+            if found[0] is None:
+                raise QueueNotFound(queue)
+            raise refused
+
+        return self._broker.find_queues((queue,)).map(judge)
 
     def _explain(
         self,

@@ -92,7 +92,7 @@ class Outbox:
         return self._broker.send(queue, (_draft(letter, is_fifo),)).map(answer)
 
     def send_batch(self, request: Request, asked: SendMessageBatchRequest, queue: str) -> Pending[SentBatch]:
-        entries = checked_entries(asked.entries)
+        entries = checked_entries(asked.entries, "SendMessageBatch")
         letters: dict[str, _Letter] = {}
         failed: dict[str, Rejection] = {}
         for entry in entries:
