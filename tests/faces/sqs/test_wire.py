@@ -95,7 +95,9 @@ def test_in_a_form_a_queues_url_does_not_make_or_list_queues(talk: Talk, operati
 
 
 def test_a_get_with_parameters_in_the_query(talk: Talk) -> None:
-    assert talk("GET", "/?Action=CreateQueue&QueueName=q&Attribute.1.Name=DelaySeconds&Attribute.1.Value=0").status == 200
+    assert (
+        talk("GET", "/?Action=CreateQueue&QueueName=q&Attribute.1.Name=DelaySeconds&Attribute.1.Value=0").status == 200
+    )
     assert talk("GET", f"/{ACCOUNT}/q?{urlencode({'Action': 'SendMessage', 'MessageBody': 'a b+ü'})}").status == 200
     reply = talk("GET", "/7/q?Action=ReceiveMessage&AttributeName=All")
     assert "<Body>a b+ü</Body>" in reply.body.decode()
@@ -189,7 +191,11 @@ def test_account_region_and_base_url_are_settings(settled: list[ThreadServer]) -
 
 @pytest.mark.parametrize(
     ("region", "arn"),
-    [("eu-west-3", "arn:aws:sqs:eu-west-3:"), ("cn-north-1", "arn:aws-cn:sqs:"), ("us-gov-east-1", "arn:aws-us-gov:sqs:")],
+    [
+        ("eu-west-3", "arn:aws:sqs:eu-west-3:"),
+        ("cn-north-1", "arn:aws-cn:sqs:"),
+        ("us-gov-east-1", "arn:aws-us-gov:sqs:"),
+    ],
 )
 def test_an_arn_has_the_region_that_a_request_is_signed_for(talk: Talk, region: str, arn: str) -> None:
     signed = f"AWS4-HMAC-SHA256 Credential=AKID/20260101/{region}/sqs/aws4_request, SignedHeaders=host, Signature=0"
@@ -205,7 +211,17 @@ def test_an_arn_has_the_region_that_a_request_is_signed_for(talk: Talk, region: 
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"QueueUrl": 5}', b'{"MaxResults": "5"}', b'{"MaxResults": 1.5}', b"[" * 9999],
+    [
+        b"{",
+        b"[]",
+        b"null",
+        b'"x"',
+        b"\xff",
+        b'{"QueueUrl": 5}',
+        b'{"MaxResults": "5"}',
+        b'{"MaxResults": 1.5}',
+        b"[" * 9999,
+    ],
 )
 def test_json_that_cannot_be_read(talk: Talk, body: bytes) -> None:
     sqs = Sqs(talk, "json")
@@ -284,7 +300,7 @@ def test_the_edge_refuses_others_in_theirs(talk: Talk) -> None:
 # XML
 
 
-TEXT = "<a href=\"x\">&amp;'\t\r\n\r</a> ü € \N{GRINNING FACE} ]]> \x7f\x80"
+TEXT = '<a href="x">&amp;\'\t\r\n\r</a> ü € \N{GRINNING FACE} ]]> \x7f\x80'
 
 
 def test_text_survives_both_protocols(sqs: Sqs, url: str) -> None:

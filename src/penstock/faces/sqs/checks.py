@@ -104,9 +104,10 @@ def check_value(value: str) -> int:
     return len(encoded)
 
 
-def check_size(size: int, most: int) -> None:
+def check_size(size: int, most: int, in_batch: bool = False) -> None:
     if size > most:
-        raise wrong(f"One or more parameters are invalid. Reason: Message must be shorter than {most} bytes.")
+        are_wrong = "cannot be validated" if in_batch else "are invalid"
+        raise wrong(f"One or more parameters {are_wrong}. Reason: Message must be shorter than {most} bytes.")
 
 
 def check_id(value: str | None, parameter: str) -> None:
@@ -164,10 +165,10 @@ def is_number(value: str) -> bool:
     return len(value) <= ATTRIBUTE_NAME_LENGTH and _NUMBER.fullmatch(value) is not None
 
 
-def checked_entries(entries: Sequence[E] | None) -> Sequence[E]:
+def checked_entries(entries: Sequence[E] | None, operation: str) -> Sequence[E]:
     """Those of a batch. What is wrong with all of them is an error; what is wrong with one is told in the answer."""
     if not entries:
-        raise Rejection(EMPTY_BATCH, "There should be at least one entry in the request.")
+        raise Rejection(EMPTY_BATCH, f"There should be at least one {operation}RequestEntry in the request.")
     if len(entries) > BATCH_ENTRIES:
         raise too_many_entries(len(entries))
     seen: set[str | None] = set()

@@ -86,11 +86,10 @@ class Receipts:
     # Deleting
 
     def delete(self, _request: Request, asked: DeleteMessageRequest, queue: str) -> Pending[None]:
-        held = _held(asked.receipt_handle, queue)
-        return self._delete(queue, [held]).map(_alone)
+        return self._with_handle(asked.receipt_handle, queue, lambda held: self._delete(queue, [held])).map(_alone)
 
     def delete_batch(self, _request: Request, asked: DeleteMessageBatchRequest, queue: str) -> Pending[DeletedBatch]:
-        entries = {str(entry.id): entry for entry in checked_entries(asked.entries)}
+        entries = {str(entry.id): entry for entry in checked_entries(asked.entries, "DeleteMessageBatch")}
         good, failed = _sorted_out(entries, lambda entry: _held(entry.receipt_handle, queue))
         return self._delete(queue, list(good.values())).map(
             lambda outcomes: DeletedBatch(*_told(entries, good, outcomes, failed))
@@ -109,13 +108,15 @@ class Receipts:
     # Hiding
 
     def change(self, _request: Request, asked: ChangeMessageVisibilityRequest, queue: str) -> Pending[None]:
-        held = _held(asked.receipt_handle, queue)
-        return self._hide(queue, {_seconds(asked.visibility_timeout): [held]}).map(_alone)
+        def hide(held: _Held) -> Pending[_Outcomes]:
+            return self._hide(queue, {_seconds(asked.visibility_timeout): [held]})
+
+        return self._with_handle(asked.receipt_handle, queue, hide).map(_alone)
 
     def change_batch(
         self, _request: Request, asked: ChangeMessageVisibilityBatchRequest, queue: str
     ) -> Pending[ChangedBatch]:
-        entries = {str(entry.id): entry for entry in checked_entries(asked.entries)}
+        entries = {str(entry.id): entry for entry in checked_entries(asked.entries, "ChangeMessageVisibilityBatch")}
         good, failed = _sorted_out(
             entries, lambda entry: (_seconds(entry.visibility_timeout), _held(entry.receipt_handle, queue))
         )
@@ -147,6 +148,19 @@ class Receipts:
         if not every:
             return self._explain(queue, [], [], _of_hidden)
         return chained(gather([change(seconds, of_time) for seconds, of_time in times.items()]), judge)
+
+    def _with_handle(
+        self, handle: str | None, queue: str, use: Callable[[_Held], Pending[_Outcomes]]
+    ) -> Pending[_Outcomes]:
+        """Where there is no such queue, that is what the caller must hear, and not that the handle is wrong."""
+        try:
+            held = _held(handle, queue)
+        except Rejection as error:
+            if error.fault is not RECEIPT:
+                raise
+            refused = error
+            return self._explain(queue, [], [], _of_deleted).map(lambda _none: [refused])
+        return use(held)
 
     # What nothing was done with
 

@@ -92,7 +92,7 @@ class Outbox:
         return self._broker.send(queue, (_draft(letter, is_fifo),)).map(answer)
 
     def send_batch(self, request: Request, asked: SendMessageBatchRequest, queue: str) -> Pending[SentBatch]:
-        entries = checked_entries(asked.entries)
+        entries = checked_entries(asked.entries, "SendMessageBatch")
         letters: dict[str, _Letter] = {}
         failed: dict[str, Rejection] = {}
         for entry in entries:
@@ -115,7 +115,7 @@ class Outbox:
             for entry_id, letter in letters.items():
                 try:
                     _check_kind(letter, about, wrong(_NO_GROUP))
-                    check_size(letter.size, longest_message(about))
+                    check_size(letter.size, longest_message(about), in_batch=True)
                     good[entry_id] = _with_dedup_id(letter, about)
                 except Rejection as error:
                     failed[entry_id] = error
