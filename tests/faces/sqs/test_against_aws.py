@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faces.sqs.conftest import Sqs
+from tests.talk import Talk
 
 HANDLE = "certainly-not-a-handle"
 
@@ -61,3 +62,21 @@ def test_an_empty_name_is_a_wrong_name(sqs: Sqs) -> None:
     failure = sqs.refused("CreateQueue", QueueName="")
     assert failure.code == "InvalidParameterValue"
     assert failure.message == "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
+
+
+@pytest.mark.parametrize("every", ["All", ".*", "*"])
+def test_all_attributes_of_a_message_can_be_asked_for_in_three_ways(sqs: Sqs, every: str) -> None:
+    url = sqs.create()
+    attributes = {name: {"DataType": "String", "StringValue": name} for name in ("one", "two.three")}
+    sent = sqs.send(url, MessageAttributes=attributes)
+    [message] = sqs.receive(url, MessageAttributeNames=[every])
+    assert message["MessageAttributes"] == attributes
+    assert message["MD5OfMessageAttributes"] == sent["MD5OfMessageAttributes"]
+
+
+@pytest.mark.parametrize(("path", "place"), [("/", "web service"), ("/000000000000/q", "endpoint")])
+def test_an_unknown_action_is_told_where_it_was_sent(talk: Talk, path: str, place: str) -> None:
+    reply = talk("GET", f"{path}?Action=FooBar&Version=2012-11-05")
+    failure = Sqs(talk, "query").failure(reply)
+    assert (failure.status, failure.code) == (400, "InvalidAction")
+    assert failure.message == f"The action FooBar is not valid for this {place}."
