@@ -80,3 +80,25 @@ def test_an_unknown_action_is_told_where_it_was_sent(talk: Talk, path: str, plac
     failure = Sqs(talk, "query").failure(reply)
     assert (failure.status, failure.code) == (400, "InvalidAction")
     assert failure.message == f"The action FooBar is not valid for this {place}."
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("FifoQueue", "false", "Unknown Attribute FifoQueue."),
+        ("ContentBasedDeduplication", "true", "Unknown Attribute ContentBasedDeduplication."),
+        ("DeduplicationScope", "queue", "You can specify the DeduplicationScope only when FifoQueue is set to true."),
+        (
+            "FifoThroughputLimit",
+            "perQueue",
+            "You can specify the FifoThroughputLimit only when FifoQueue is set to true.",
+        ),
+    ],
+)
+def test_a_standard_queue_has_no_attributes_of_fifo_queues(sqs: Sqs, name: str, value: str, text: str) -> None:
+    url = sqs.create()
+    for failure in (
+        sqs.refused("CreateQueue", QueueName="other", Attributes={name: value}),
+        sqs.refused("SetQueueAttributes", QueueUrl=url, Attributes={name: value}),
+    ):
+        assert (failure.status, failure.code, failure.message) == (400, "InvalidAttributeName", text)
