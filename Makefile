@@ -5,7 +5,7 @@ PYTEST_ARGS ?= -n auto
 # What is compiled (see `setup.py`) is also tested as it stands in the source. Servers are of two processes then, as with
 # `penstock serve --workers 2`: that both work does not take a pass each.
 PLAIN_TESTS ?= tests/edge tests/bridge tests/broker tests/stores tests/faces tests/keys tests/faults \
-	tests/docs/test_architecture.py
+	tests/sqs_clients tests/docs/test_architecture.py
 PLAIN_WORKERS ?= 2
 SOURCES := $(shell find src -type f ! -name '*.pyc')
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header

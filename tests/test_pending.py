@@ -306,7 +306,7 @@ def test_a_chain_leaves_nothing_for_the_garbage_collector() -> None:
     with without_collector():
         marker = Marker()
         first, second = Pending(), Pending()
-        told = Told(chained(first, lambda _value, kept=marker: second).map(str))
+        told = Told(chained(first, lambda _value, _kept=marker, then=second: then).map(str))
         first.resolve(1)
         second.resolve(2)
         watched = [weakref.ref(thing) for thing in (marker, told)]

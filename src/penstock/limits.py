@@ -38,8 +38,12 @@ IDEMPOTENCY_KEY_LENGTH = 255
 GROUP_LENGTH = 128
 DEDUP_ID_LENGTH = 128
 ATTEMPT_LENGTH = 128
-# Of a queue.
+# How long a dedup key may be remembered.
+DEDUP_WINDOW_LEAST_MS = 1_000
+DEDUP_WINDOW_MOST_MS = 24 * 60 * 60 * 1_000
+# Of a queue. Keys with the reserved beginning belong to a face, and do not count.
 LABELS = 50
+RESERVED_LABELS = "aws:"
 LABEL_KEY_LENGTH = 128
 LABEL_VALUE_LENGTH = 256
 

@@ -108,6 +108,8 @@ def check_settings(settings: Settings, former: Settings | None = None) -> None:
     if settings.groups is Groups.FIFO and settings.dedup is Dedup.CLAIM:
         # Twins stand behind each other, in one group or in several, and would be passed over.
         raise InvalidRequest("a queue with groups cannot deduplicate by claim")
+    if sum(not key.startswith(limits.RESERVED_LABELS) for key in settings.labels) > limits.LABELS:
+        raise InvalidRequest(f"a queue has at most {limits.LABELS} labels")
 
 
 def waits_in_line(settings: Settings, group: str | None) -> bool:

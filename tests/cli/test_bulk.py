@@ -81,6 +81,16 @@ def test_json_lines(run, client):
     ]
 
 
+def test_lines_of_one_group_and_their_attributes_in_few_requests(run, client):
+    client.create_queue("line", groups="fifo")
+    large = ("--attribute", f"k={'x' * 100_000}")
+    result = run("send", "line", "--lines", "--group", "a", *large, stdin="".join(f"{n}\n" for n in range(200)))
+    assert (result.exit_code, result.stdout) == (0, "sent 200 messages\n")
+    assert {message.group for message in client.peek("line", 10).messages} == {"a"}
+    refused = run("send", "line", "--ndjson", "--dedup-id", "x", stdin="1\n2\n")
+    assert (refused.exit_code, "--dedup-id is for one message" in refused.stderr) == (2, True)
+
+
 def test_a_bad_line_stops_it_and_is_named(run, client):
     result = run("send", "q", "--ndjson", stdin="1\n2\n{3\n4\n")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -126,6 +136,7 @@ def test_a_queue_goes_through_a_file_and_back(run, client, tmp_path):
         Draft(b"", None),
         Draft(b"\x00nul"),
         Draft("later", delay_ms=3_600_000),
+        Draft("of a group", group="Zürich"),
         *(Draft(str(number)) for number in range(1_100)),
     ]
     client.send_many("q", drafts)
@@ -133,14 +144,14 @@ def test_a_queue_goes_through_a_file_and_back(run, client, tmp_path):
     path = tmp_path / "q.ndjson"
     exported = run("export", "q", "--file", str(path))
     assert (exported.exit_code, exported.stdout) == (0, "")
-    assert exported.stderr == "penstock: exported 1,105 messages\n"
-    assert len(path.read_bytes().splitlines()) == 1_105
+    assert exported.stderr == "penstock: exported 1,106 messages\n"
+    assert len(path.read_bytes().splitlines()) == 1_106
     client.create_queue("copy")
-    assert run("import", "copy", str(path)).stdout == "sent 1,105 messages\n"
+    assert run("import", "copy", str(path)).stdout == "sent 1,106 messages\n"
 
     def content(queue: str) -> list[tuple[object, ...]]:
         peeked = json.loads(run("peek", queue, "--limit", "2000", "--json").stdout)["messages"]
-        kept = ("body", "body_base64", "content_type", "attributes")
+        kept = ("body", "body_base64", "content_type", "attributes", "group")
         return sorted(json.dumps([one.get(name) for name in kept]) for one in peeked)
 
     assert content("copy") == content("q")
@@ -155,6 +166,22 @@ def test_export_writes_to_a_pipe_and_import_reads_one(run, client):
     client.create_queue("copy")
     assert run("import", "copy", stdin=exported.stdout).stdout == "sent 1 message\n"
     assert bodies(client, "copy") == [b"\xff"]
+
+
+def test_groups_and_dedup_ids_are_imported_in_order(run, client):
+    client.create_queue("line", groups="fifo", dedup="window")
+    lines = [{"body": str(number), "group": "a", "dedup_id": str(number % 3)} for number in range(4)]
+    result = run("import", "line", stdin="\n".join(map(json.dumps, lines)))
+    assert result.stdout == "sent 4 messages, 1 of them twins\n"
+    [first] = client.claim("line")
+    assert (first.text, client.claim("line")) == ("0", [])
+    exported = run("export", "line").stdout
+    assert [(one["body"], one["group"], one["behind"]) for one in map(json.loads, exported.splitlines())] == [
+        ("0", "a", False), ("1", "a", True), ("2", "a", True),
+    ]  # fmt: skip
+    client.create_queue("copy", groups="fifo")
+    assert run("import", "copy", stdin=exported).stdout == "sent 3 messages\n"
+    assert [message.text for message in client.claim("copy", 9)] == ["0", "1", "2"]
 
 
 def test_an_empty_queue(run, client):
@@ -174,6 +201,8 @@ def test_an_empty_queue(run, client):
         ('{"body": "\\ud800"}', "the body cannot be read"),
         ('{"body": "a", "colour": 1}', "unknown key 'colour'"),
         ('{"body": "a", "content_type": 1}', "content_type is a string"),
+        ('{"body": "a", "group": 1}', "group is a string"),
+        ('{"body": "a", "dedup_id": ["a"]}', "dedup_id is a string"),
         ('{"body": "a", "attributes": {"a": 1}}', "attributes are an object of strings"),
         ('{"body": "a", "delay_ms": -1}', "delay_ms is a number"),
     ],
@@ -225,7 +254,7 @@ def test_following_prints_its_header_once(server, client):
     words = [*PENSTOCK, "claim", "q", "--follow", "--url", server.url]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as following:
         header = following.stdout.readline().split()
-        assert header == [b"RECEIPT", b"RECEIVES", b"AGE", b"ATTRIBUTES", b"BODY"]
+        assert header == [b"RECEIPT", b"RECEIVES", b"AGE", b"GROUP", b"ATTRIBUTES", b"BODY"]
         assert following.stdout.readline().split()[-1] == b"first"
         client.send("q", "second", attributes={"lang": "en"})
         assert following.stdout.readline().split()[-2:] == [b"lang=en", b"second"]

@@ -28,7 +28,7 @@ def execute(server, command: str, *words: str) -> subprocess.CompletedProcess[st
 
 def test_the_body_is_its_input_and_the_rest_its_environment(server, client, tmp_path):
     body = bytes(range(256))
-    client.send_many("q", [Draft(body, "text/x", {"lang": "en", "a b": "c", "zero": "\0"})])
+    client.send_many("q", [Draft(body, "text/x", {"lang": "en", "a b": "c", "zero": "\0"}, group="g")])
     done = execute(server, f"cat > {tmp_path}/body; env > {tmp_path}/env")
     assert (done.returncode, done.stdout, done.stderr) == (0, "acked 1 message\n", "")
     assert (tmp_path / "body").read_bytes() == body
@@ -36,6 +36,7 @@ def test_the_body_is_its_input_and_the_rest_its_environment(server, client, tmp_
     assert environ["MESSAGE_QUEUE"] == "q"
     assert environ["MESSAGE_RECEIVES"] == "1"
     assert environ["MESSAGE_CONTENT_TYPE"] == "text/x"
+    assert environ["MESSAGE_GROUP"] == "g"
     assert environ["MESSAGE_ATTRIBUTE_lang"] == "en"
     assert json.loads(environ["MESSAGE_ATTRIBUTES"]) == {"lang": "en", "a b": "c", "zero": "\0"}
     assert "MESSAGE_ATTRIBUTE_zero" not in environ

@@ -150,3 +150,45 @@ def test_purge_wants_a_yes(run, run_json):
     assert run("purge", "jobs").exit_code == 2
     assert run("purge", "jobs", "--yes").stdout == "purged 1 message\n"
     assert run_json("purge", "jobs", "--yes") == {"purged": 0}
+
+
+def test_a_group_and_a_dedup_id(run, run_json):
+    run("queue", "create", "line", "--groups", "fifo", "--dedup", "window")
+    first = run("send", "line", "1", "--group", "a", "--dedup-id", "x").stdout
+    twin = run("send", "line", "2", "--group", "a", "--dedup-id", "x")
+    assert (twin.stdout, "an equal message was sent before" in twin.stderr) == (first, True)
+    run("send", "line", "3", "--group", "a")
+    header, row = run("claim", "line").stdout.splitlines()
+    assert header.split() == ["RECEIPT", "RECEIVES", "AGE", "GROUP", "BODY"]
+    assert row.split()[-2:] == ["a", "1"]
+    header, _, row = run("peek", "line").stdout.splitlines()
+    assert header.split() == ["ID", "READY", "RECEIVES", "AGE", "GROUP", "BODY"]
+    assert "behind others" in row
+    assert [one["behind"] for one in run_json("peek", "line")["messages"]] == [False, True]
+
+
+def test_a_claim_is_repeated_by_its_attempt(run, run_json):
+    for body in "ab":
+        run("send", "jobs", body)
+    [first] = run_json("claim", "jobs", "--attempt", "mine")["messages"]
+    [again] = run_json("claim", "jobs", "--attempt", "mine")["messages"]
+    assert (again["receipt"], "behind" in again) == (first["receipt"], False)
+    assert run_json("claim", "jobs", "--attempt", "other")["messages"][0]["body"] == "b"
+    for words in (("--follow",), ("--exec", "true")):
+        result = run("claim", "jobs", "--attempt", "mine", *words)
+        assert (result.exit_code, "--attempt" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("send", "jobs", "x", "--group", ""), "--group has 1 to 128"),
+        (("send", "jobs", "x", "--group", "x" * 129), "--group has 1 to 128"),
+        (("send", "jobs", "x", "--dedup-id", "a\nb"), "--dedup-id has 1 to 128 printable characters"),
+        (("claim", "jobs", "--attempt", "x" * 129), "--attempt has 1 to 128"),
+    ],
+)
+def test_words_that_cannot_be_are_refused_in_the_words_of_the_command(run, words, message):
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert message in result.stderr

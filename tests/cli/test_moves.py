@@ -36,6 +36,27 @@ def test_redrive(run, run_json):
     assert run_json("queue", "show", "jobs")["count"]["ready"] == 1
 
 
+def test_who_arrives_as_new(two, run_json):
+    before = {message["id"] for message in run_json("peek", "jobs")["messages"]}
+    kept = run_json("move", "jobs", "there", "--limit", "1")
+    anew = run_json("move", "jobs", "there", "--as-new")
+    assert [(move["as_new"], move["total"]) for move in (kept, anew)] == [(False, 3), (True, 2)]
+    assert len({message["id"] for message in run_json("peek", "there")["messages"]} & before) == 1
+    assert run_json("redrive", "there", "--dry-run")["as_new"]
+    old = run_json("redrive", "there", "--dry-run", "--keep-age")
+    assert not old["as_new"]
+    shown = two("moves", "show", old["id"]).stdout
+    assert "as new      no\n" in shown
+    assert "total       3\n" in shown
+
+
+def test_the_moves_from_one_queue(two, run_json):
+    two("move", "jobs", "there")
+    assert [move["source"] for move in run_json("moves", "list", "--source", "jobs")["moves"]] == ["jobs"]
+    result = two("moves", "list", "--source", "there")
+    assert (result.exit_code, result.stderr) == (1, "penstock: there are no moves from queue there\n")
+
+
 def test_detached_moves_are_listed_shown_and_cancelled(two, run_json):
     assert two("moves", "list").exit_code == 1
     move_id = two("move", "jobs", "there", "--per-second", "1", "--detach").stdout.strip()

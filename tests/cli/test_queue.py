@@ -101,3 +101,47 @@ def test_backoff(run, run_json):
         assert run("queue", "update", "jobs", *bad).exit_code == 2
     assert run_json("queue", "update", "jobs", "--no-backoff")["settings"]["backoff"] is None
     assert "backoff     off\n" in run("queue", "show", "jobs").stdout
+
+
+def test_groups_and_a_window(run, run_json):
+    words = ("--groups", "fifo", "--dedup", "window", "--dedup-window", "1h", "--dedup-scope", "group")
+    settings = run_json("queue", "create", "line", *words)["settings"]
+    assert (settings["groups"], settings["dedup"]) == ("fifo", "window")
+    assert (settings["dedup_window_ms"], settings["dedup_scope"]) == (3_600_000, "group")
+    shown = run("queue", "show", "line").stdout
+    assert "groups      fifo\n" in shown
+    assert "dedup       window of 1h, in each group\n" in shown
+    assert "labels      none\n" in shown
+    assert "modified" not in shown
+    assert run_json("queue", "update", "line", "--dedup-scope", "queue")["settings"]["dedup_scope"] == "queue"
+    assert "dedup       window of 1h\n" in run("queue", "show", "line").stdout
+    assert run("queue", "update", "line", "--groups", "off").exit_code == 2
+    for window in ("999ms", "25h", "forever"):
+        assert run("queue", "update", "line", "--dedup-window", window).exit_code == 2
+
+
+def test_labels(run, run_json, server):
+    created = run_json("queue", "create", "jobs", "--label", "team=payments", "--label", "stage=a=b", "--label", "x=")
+    assert created["settings"]["labels"] == {"team": "payments", "stage": "a=b", "x": ""}
+    server.clock.advance(60)
+    updated = run_json("queue", "update", "jobs", "--label", "team=Zürich", "--remove-label", "x")
+    assert updated["settings"]["labels"] == {"team": "Zürich", "stage": "a=b"}
+    shown = run("queue", "show", "jobs").stdout
+    assert "labels      stage=a=b, team=Zürich\n" in shown or "labels      team=Zürich, stage=a=b\n" in shown
+    assert "modified    " in shown
+    for words in (("--label", "team"), ("--label", "=x"), ("--label", "x=1", "--remove-label", "x")):
+        assert run("queue", "update", "jobs", *words).exit_code == 2
+    refused = run("queue", "update", "jobs", "--label", "aws:x=1")
+    assert refused.exit_code == 3
+    assert refused.stderr == "penstock: labels that begin with aws: are reserved: 'aws:x'\n"
+
+
+def test_a_queue_that_is_there_with_other_labels_or_groups(run):
+    run("queue", "create", "jobs", "--label", "team=payments", "--label", "stage=test")
+    same = run("queue", "create", "jobs", "--if-missing", "--label", "team=payments", "--groups", "off")
+    assert (same.exit_code, same.stderr) == (0, "")
+    other = run("queue", "create", "jobs", "--if-missing", "--label", "team=x", "--groups", "fifo", "--delay", "1s")
+    assert other.stderr == (
+        "penstock: it was created with other --groups, which cannot be changed\n"
+        "penstock: it was created with another --delay, --label; 'penstock queue update' changes it\n"
+    )

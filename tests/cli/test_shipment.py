@@ -19,7 +19,7 @@ def test_the_life_of_a_shipment(jobs, run_json):
     assert claimed.exit_code == 0
     assert claimed.stdout.startswith("claimed shipment 1 of lake: 2 messages until ")
     header, *lines = jobs("shipment", "read", "jobs", "lake", "1").stdout.splitlines()
-    assert header.split() == ["ID", "RECEIVES", "AGE", "ATTRIBUTES", "BODY"]
+    assert header.split() == ["ID", "RECEIVES", "AGE", "GROUP", "ATTRIBUTES", "BODY"]
     assert [line.split()[-1] for line in lines] == ["a", "b"]
     shown = dict(line.split(maxsplit=1) for line in jobs("shipment", "show", "jobs", "lake", "1").stdout.splitlines())
     assert (shown["state"], shown["messages"], shown["bytes"]) == ("open", "2", "2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import MoveConflict, MoveNotFound, QueueNotFound
+from penstock.client import InvalidRequest, MoveConflict, MoveNotFound, QueueNotFound
 
 
 @pytest.fixture
@@ -42,6 +42,27 @@ def test_redrive(client):
     assert (ended.target, ended.moved, ended.homeless) == (None, 1, 0)
     [message] = client.claim("jobs")
     assert (message.text, message.came_from) == ("a", None)
+
+
+def test_who_arrives_as_new(two):
+    before = {message.id for message in two.peek("jobs").messages}
+    *_, kept = two.follow_move(two.move("jobs", "there", limit=1).id, every_s=0.01)
+    *_, anew = two.follow_move(two.move("jobs", "there", as_new=True).id, every_s=0.01)
+    assert [(move.as_new, move.total, move.moved) for move in (kept, anew)] == [(False, 3, 1), (True, 2, 2)]
+    assert len({message.id for message in two.peek("there").messages} & before) == 1
+    two.create_queue("dead")
+    assert two.redrive("dead").as_new
+    assert not two.redrive("dead", as_new=False, dry_run=True).as_new
+
+
+def test_the_moves_from_one_queue(two):
+    for source, target in (("jobs", "there"), ("there", "jobs")):
+        *_, ended = two.follow_move(two.move(source, target).id, every_s=0.01)
+    assert two.moves(source="there") == [ended]
+    assert [move.source for move in two.moves(1, "jobs")] == ["jobs"]
+    assert two.moves(source="none") == []
+    with pytest.raises(InvalidRequest, match="UTF-8"):
+        two.moves(source="\ud800")
 
 
 def test_cancel(two):

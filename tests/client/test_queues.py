@@ -14,13 +14,17 @@ DEFAULTS = {
     "redrive": None,
     "ledger": "outcomes",
     "backoff": None,
+    "groups": "off",
+    "dedup_window_ms": 300_000,
+    "dedup_scope": "queue",
+    "labels": {},
 }
 
 
 def test_create_makes_a_queue_with_defaults(client):
     created = client.create_queue("jobs")
     assert (created.name, created.settings, created.count) == ("jobs", DEFAULTS, None)
-    assert created.created_at > 0
+    assert created.modified_at == created.created_at > 0
 
 
 def test_create_takes_settings(client):
@@ -33,6 +37,10 @@ def test_create_takes_settings(client):
         "redrive": {"max_receives": 4, "dead_letter_queue": "dead"},
         "ledger": "bodies",
         "backoff": {"first_ms": 5, "most_ms": 6},
+        "groups": "off",
+        "dedup_window_ms": 7_000,
+        "dedup_scope": "group",
+        "labels": {"team": "payments"},
     }
     assert client.create_queue("jobs", **settings).settings == settings
     # What comes back may be handed in again.
@@ -57,6 +65,23 @@ def test_update_changes_what_is_named(client):
         "delay_ms": 5,
         "visibility_ms": 7,
     }
+
+
+def test_labels_change_one_by_one(client, server):
+    client.create_queue("jobs", groups="fifo", dedup="window", labels={"team": "payments", "stage": "test"})
+    server.clock.advance(60)
+    changed = client.update_queue("jobs", labels={"team": None, "région": "Zürich"})
+    assert changed.settings["labels"] == {"stage": "test", "région": "Zürich"}
+    assert changed.modified_at >= changed.created_at + 60_000
+    with pytest.raises(InvalidRequest, match="chosen when it is made"):
+        client.update_queue("jobs", groups="off")
+    with pytest.raises(InvalidRequest, match="reserved"):
+        client.update_queue("jobs", labels={"aws:x": "y"})
+    with pytest.raises(InvalidRequest, match="dedup_window_ms must be between 1000 and 86400000"):
+        client.update_queue("jobs", dedup_window_ms=1)
+    with pytest.raises(InvalidRequest, match="cannot be written as JSON"):
+        client.update_queue("jobs", labels={"team": "\ud800"})
+    assert client.queue("jobs").settings == changed.settings
 
 
 def test_delete_returns_the_queue_as_it_was(client):

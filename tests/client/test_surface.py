@@ -118,7 +118,7 @@ def test_both_workers_have_the_same_options_and_defaults():
 
 def test_a_method_can_be_asked_what_it_takes():
     told = inspect.signature(Client().send)
-    assert list(told.parameters) == ["queue", "body", "content_type", "attributes", "delay_ms"]
+    assert list(told.parameters) == ["queue", "body", "content_type", "attributes", "delay_ms", "group", "dedup_id"]
     assert told.return_annotation == "str"
     assert "The id of the message" in (Client.send.__doc__ or "")
     assert inspect.iscoroutinefunction(AsyncClient.send)

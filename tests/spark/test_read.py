@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.errors import PySparkException
 
+from penstock.client import Draft
 from tests.spark.conftest import Queue, bodies
 
 
@@ -26,7 +27,7 @@ def test_all_columns(queue: Queue) -> None:
 def test_schema(queue: Queue) -> None:
     assert queue.read().schema.simpleString() == (
         "struct<id:string,body:binary,content_type:string,attributes:map<string,string>,sent_at:timestamp,"
-        "receives:int,queue:string>"
+        "receives:int,queue:string,group:string,first_claimed_at:timestamp>"
     )
     assert "body:string" in queue.read(format="text").schema.simpleString()
     assert queue.read(format="json", bodySchema="a INT, b ARRAY<STRING>").schema["body"].dataType.simpleString() == (
@@ -41,6 +42,22 @@ def test_what_a_message_lacks(queue: Queue) -> None:
     queue.send(b"")
     [row] = queue.read().collect()
     assert (bytes(row.body), row.content_type, row.attributes) == (b"", None, {})
+    assert (row.group, row.first_claimed_at) == (None, None)
+
+
+def test_groups_and_first_claims(queue: Queue) -> None:
+    queue.client.create_queue("line", groups="fifo")
+    queue.client.send_many("line", [Draft(text, group=group) for text, group in (("1", "a"), ("2", "a"), ("3", None))])
+    [claimed] = queue.client.claim("line")
+    rows = queue.read(queue="line", format="text").orderBy("body").collect()
+    assert [(row.body, row.group, row.first_claimed_at is None) for row in rows] == [
+        ("1", "a", False), ("2", "a", True), ("3", None, True),
+    ]  # fmt: skip
+    assert rows[0].first_claimed_at.timestamp() * 1000 == claimed.first_claimed_at
+    queue.client.release("line", claimed)
+    shipped = queue.read("`group` string, first_claimed_at timestamp", queue="line", consumer="c").collect()
+    assert sorted(row.group or "" for row in shipped) == ["", "a", "a"]
+    assert all(row.first_claimed_at is not None for row in shipped)
 
 
 def test_peeking_changes_nothing(queue: Queue) -> None:
@@ -113,6 +130,8 @@ def test_options_in_any_case_and_those_of_spark(queue: Queue) -> None:
         ("id string, colour string", "no column 'colour'"),
         ("id int", "the column id is string, not int"),
         ("body string not null", "may be null"),
+        ("`group` string not null", "may be null"),
+        ("first_claimed_at string", "the column first_claimed_at is timestamp, not string"),
         ("id string, bad_record binary", "goes with the column body"),
         ("body struct<a: interval day>", "cannot be read into"),
     ],

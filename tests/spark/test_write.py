@@ -32,6 +32,17 @@ def test_all_columns(queue: Queue, spark: SparkSession) -> None:
     assert queue.count().delayed == 1
 
 
+def test_groups_and_dedup_ids(queue: Queue, spark: SparkSession) -> None:
+    queue.client.create_queue("line", groups="fifo", dedup="window")
+    rows = [("1", 7, "x"), ("2", 7, None), ("3", None, "x"), ("4", 8, "y")]
+    queue.write(spark.createDataFrame(rows, "body string, `group` int, dedup_id string").coalesce(1), queue="line")
+    found = {message.text: message.group for message in queue.client.claim("line", 9)}
+    assert found == {"1": "7", "2": "7", "4": "8"}
+    for select in ("'' as `group`", "repeat('x', 129) as dedup_id"):
+        with pytest.raises(PySparkException, match="has 1 to 128 printable characters"):
+            queue.write(spark.sql(f"select 'a' as body, {select}"), queue="line")
+
+
 def test_bytes(queue: Queue, spark: SparkSession) -> None:
     sent = [b"", b"\x00\xff", b"x" * 100]
     queue.write(spark.createDataFrame([(body,) for body in sent], "body binary"))
@@ -174,6 +185,24 @@ def test_where_a_chunk_ends_depends_on_the_rows_alone(bodies: list[bytes]) -> No
         assert len(chunk) == 1 or sum(map(len, chunk)) <= CHUNK_BYTES
     for step in (1, 7, 4_096) if len(bodies) < 1_000 else (999, 10_000):
         assert _cut(bodies, step) == expected
+
+
+def test_words_that_no_row_of_a_chunk_has_are_not_sent() -> None:
+    """Under the same key the same bytes are sent as before there were such words."""
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "body": pa.array([b"x"] * (CHUNK_ROWS + 1), pa.binary()),
+            "group": pa.array([None] * CHUNK_ROWS + ["a"], pa.string()),
+            "dedup_id": pa.array([None] * (CHUNK_ROWS + 1), pa.string()),
+        }
+    )
+    assert [chunk.schema.names for chunk in chunks(iter([batch]))] == [["body"], ["body", "group"]]
+
+
+def test_attributes_count_by_their_bytes() -> None:
+    attributes = pa.array([[("k", "€" * 300_000)]] * 30, pa.map_(pa.string(), pa.string()))
+    batch = pa.RecordBatch.from_pydict({"body": pa.array([b""] * 30, pa.binary()), "attributes": attributes})
+    assert all(chunk.nbytes < 14 * 1024 * 1024 for chunk in chunks(iter([batch])))
 
 
 def test_a_key_always_fits() -> None:

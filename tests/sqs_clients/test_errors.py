@@ -22,6 +22,18 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, str | None]] = {
         f"{SERVICE}NonExistentQueue",
         "QueueDoesNotExist",
     ),
+    "no queue for a receipt": (
+        "delete_message",
+        {"QueueUrl": "{url}-never", "ReceiptHandle": "not a receipt"},
+        f"{SERVICE}NonExistentQueue",
+        "QueueDoesNotExist",
+    ),
+    "no queue to hide in": (
+        "change_message_visibility",
+        {"QueueUrl": "{url}-never", "ReceiptHandle": "not a receipt", "VisibilityTimeout": 5},
+        f"{SERVICE}NonExistentQueue",
+        "QueueDoesNotExist",
+    ),
     "a name with a blank": ("create_queue", {"QueueName": "a b"}, "InvalidParameterValue", None),
     "a long name": ("create_queue", {"QueueName": "x" * 81}, "InvalidParameterValue", None),
     "a FIFO queue without the ending": (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import StoreUnavailable
-from tests.servers import ThreadServer
+from tests.servers import ServerProcess, ThreadServer
 from tests.sqs_clients.digests import attributes_digest, body_digest
 from tests.sqs_clients.sdk import SdkError, Sqs, answer_of, refusal
 from tests.waiting import wait_until
@@ -27,6 +27,7 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
     "A.b-c_d": {"DataType": "String", "StringValue": " blanks at both ends "},
 }
 TRACE = "Root=1-5e3d83c1-e6a0db584850d61342823d4c;Parent=;Sampled=1"
+FIFO_BY_CONTENT = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
 SYSTEM = {"AWSTraceHeader": {"DataType": "String", "StringValue": TRACE}}
 
 
@@ -295,3 +296,21 @@ def test_a_store_that_is_away_is_asked_again_by_the_sdk(sdk, server: ThreadServe
     assert sqs.attempts == 3
     with pytest.raises(SdkError):
         sqs.get_queue_url(QueueName="never")
+
+
+def test_what_was_answered_survives_a_server_that_is_killed(sdk, serve: type[ServerProcess]) -> None:
+    """The SDK tries again by itself until the next server is there."""
+    first = serve()
+    sqs = sdk.connect(first.url, retries={"total_max_attempts": 10, "mode": "standard"})
+    url = sqs.create_queue(QueueName="jobs.fifo", Attributes=FIFO_BY_CONTENT)["QueueUrl"]
+    sent = [sqs.send_message(QueueUrl=url, MessageBody=f"m{n}", MessageGroupId="g")["MessageId"] for n in range(5)]
+    [head] = sqs.receive_message(QueueUrl=url)["Messages"]
+    first.kill()
+    waiting = sqs.begin("delete_message", QueueUrl=url, ReceiptHandle=head["ReceiptHandle"])
+    wait_until(first.has_left_its_port)
+    serve(port=first.port)
+    answer_of(waiting)
+    # Sent again, as by a program that did not hear the answer.
+    assert sqs.send_message(QueueUrl=url, MessageBody="m1", MessageGroupId="g")["MessageId"] == sent[1]
+    received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    assert [message["MessageId"] for message in received] == sent[1:]

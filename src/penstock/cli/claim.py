@@ -33,6 +33,7 @@ _FOLLOWING_MS = 1_000
 @click.option("--hold", "hold_ms", type=Duration(), help="How long to hold them.  [default: as the queue is set]")
 @click.option("--wait", "wait_ms", type=Duration(most=limits.WAIT_MS), default="0s", show_default=True,
               help="How long to wait for the first one.")  # fmt: skip
+@click.option("--attempt", metavar="NAME", help="Your own name for this claim, by which it may be repeated.")
 @click.option("--ack", is_flag=True, help="Finish the messages as soon as they are printed.")
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C, and print messages as they come.")
 @click.option("--exec", "command", metavar="CMD", help="Run this for each message until none is ready.")
@@ -44,6 +45,7 @@ def claim(
     limit: int,
     hold_ms: int | None,
     wait_ms: int,
+    attempt: str | None,
     ack: bool,
     follow: bool,
     command: str | None,
@@ -53,7 +55,8 @@ def claim(
     """Claim messages to work on.
 
     No other consumer gets them until they are released or the hold ends. Finish a message with
-    'penstock ack QUEUE RECEIPT', or all that are printed with --ack.
+    'penstock ack QUEUE RECEIPT', or all that are printed with --ack. A claim that is repeated with its --attempt
+    within five minutes gets the same messages again, as long as it still holds all of them.
 
     With --exec a command of the shell is run for each message: the body is its standard input, MESSAGE_ID and others
     are in its environment. Exit code 0 acks the message, any other releases it for a while that grows. With --follow
@@ -65,8 +68,10 @@ def claim(
     if jobs != 1:
         raise click.UsageError("--jobs is for --exec")
     if follow:
+        if attempt is not None:
+            raise click.UsageError("--attempt names one claim: it is not for --follow")
         return _follow(client, queue, limit, hold_ms, ack, as_json)
-    messages = client.claim(queue, limit, hold_ms, wait_ms)
+    messages = client.claim(queue, limit, hold_ms, wait_ms, attempt)
     if as_json:
         print_json({"messages": [message_as_json(message) for message in messages]})
     elif messages:
@@ -79,7 +84,7 @@ def claim(
 
 def _refuse_beside_exec() -> None:
     context = click.get_current_context()
-    for name in ("ack", "limit"):
+    for name in ("ack", "limit", "attempt"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} is not for --exec, which claims as it runs and acks by exit code")
 
@@ -129,16 +134,17 @@ def _follow(client: Client, queue: str, limit: int, hold_ms: int | None, ack: bo
 def _as_they_come(client: Client, queue: str, limit: int, hold_ms: int | None) -> Iterator[list[ClaimedMessage]]:
     """A server that is away for a while is waited for, but not the first time: then its address is wrong.
 
-    Not by the client's patience, which has an end and repeats no claim. Here the messages of a claim whose answer was
-    lost are ready again when it runs out, and come then.
+    Not by the client's patience, which has an end. The messages of a claim whose answer was lost come with the next
+    try, which has the same attempt.
     """
     from penstock.client import ClientError
     from penstock.client.patience import Pauses, is_away
+    from penstock.client.work import new_attempt
 
-    reached, pauses = False, None
+    reached, pauses, attempt = False, None, new_attempt()
     while True:
         try:
-            messages = client.claim(queue, limit, hold_ms, limits.WAIT_MS if reached else 0)
+            messages = client.claim(queue, limit, hold_ms, limits.WAIT_MS if reached else 0, attempt)
         except ClientError as error:
             if not (reached and is_away(error)):
                 raise
@@ -147,7 +153,7 @@ def _as_they_come(client: Client, queue: str, limit: int, hold_ms: int | None) -
                 note(f"{error}; goes on when the server is back")
             time.sleep(pauses.after(error))
             continue
-        reached, pauses = True, None
+        reached, pauses, attempt = True, None, new_attempt()
         if messages:
             yield messages
 

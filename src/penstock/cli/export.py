@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 _PAGE = 1_000
 # What a server assigns: an exported message has these, an imported one gets its own.
-_ASSIGNED = frozenset({"id", "queue", "sent_at", "ready_at", "receives", "came_from", "receipt"})
-_RESTORED = frozenset({"body", "body_base64", "content_type", "attributes", "delay_ms"})
+_ASSIGNED = frozenset(
+    {"id", "queue", "sent_at", "ready_at", "receives", "came_from", "receipt", "first_claimed_at", "behind"}
+)
+_RESTORED = frozenset({"body", "body_base64", "content_type", "attributes", "delay_ms", "group", "dedup_id"})
 
 
 @click.command()
@@ -55,8 +57,8 @@ def export(client: Client, queue: str, file: IO[str], as_json: bool) -> None:  #
 def import_(client: Client, queue: str, files: tuple[str, ...], as_json: bool) -> None:
     """Send the messages that 'penstock export' has written.
 
-    Each FILE, or standard input, has a JSON object a line: body or body_base64, content_type, attributes, delay_ms. A
-    message is a new one with a new id: what else export has written is left out.
+    Each FILE, or standard input, has a JSON object a line: body or body_base64, content_type, attributes, delay_ms,
+    group, dedup_id. A message is a new one with a new id: what else export has written is left out.
     """
     sender = LineSender(client, queue, read_message)
     sender.send_all(lines_of(files))
@@ -78,7 +80,14 @@ def read_message(line: bytes) -> Draft | None:
     unknown = value.keys() - _RESTORED - _ASSIGNED
     if unknown:
         raise BadLine(f"unknown key {min(unknown)!r}")
-    return Draft(_body(value), _text(value), _attributes(value), _delay(value))
+    return Draft(
+        _body(value),
+        _text(value, "content_type"),
+        _attributes(value),
+        _delay(value),
+        _text(value, "group"),
+        _text(value, "dedup_id"),
+    )
 
 
 def _body(value: dict[str, Any]) -> bytes:
@@ -94,10 +103,10 @@ def _body(value: dict[str, Any]) -> bytes:
         raise BadLine(f"the body cannot be read: {error}") from error
 
 
-def _text(value: dict[str, Any]) -> str | None:
-    text = value.get("content_type")
+def _text(value: dict[str, Any], key: str) -> str | None:
+    text = value.get(key)
     if text is not None and not isinstance(text, str):
-        raise BadLine("content_type is a string")
+        raise BadLine(f"{key} is a string")
     return text
 
 

@@ -115,7 +115,7 @@ class LineSender:
         self._send()
 
     def _add(self, line: Line, draft: Draft) -> None:
-        size = len(line.text)
+        size = len(line.text) + sum(len(key) + len(value) for key, value in (draft.attributes or {}).items())
         if len(self._drafts) >= _MESSAGES or (self._drafts and self._size + size > _BYTES):
             self._send()
         if self._first is None:

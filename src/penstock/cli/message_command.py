@@ -94,6 +94,7 @@ def _environment(message: ClaimedMessage) -> dict[str, str]:
         "MESSAGE_RECEIVES": str(message.receives),
         "MESSAGE_SENT_AT": str(message.sent_at),
         "MESSAGE_CONTENT_TYPE": message.content_type or "",
+        "MESSAGE_GROUP": message.group or "",
         "MESSAGE_ATTRIBUTES": json.dumps(message.attributes),
     }
     # A name that no variable can have, or a value with a zero byte, is in MESSAGE_ATTRIBUTES only.

@@ -118,6 +118,8 @@ def message_as_json(message: Message) -> dict[str, object]:
     """As the native API writes it."""
     value = asdict(message)
     del value["body"]
+    if "receipt" in value:
+        del value["behind"]
     return {**value, **body_as_json(message.body)}
 
 
@@ -135,28 +137,33 @@ class MessageTable:
     def __init__(
         self, key: Literal["id", "receipt"], first: Sequence[Message] | None = None, *, shows_ready: bool = False
     ) -> None:
-        """There is a column of attributes where the `first` messages have any; without them, always."""
+        """There are columns of groups and of attributes where the `first` messages have any; without them, always."""
         self._key = key
         self._shows_ready = shows_ready
         self._has_attributes = first is None or any(message.attributes for message in first)
+        self._has_groups = first is None or any(message.group is not None for message in first)
         header = [key, *(["ready"] if shows_ready else []), "receives", "age"]
-        header += [*(["attributes"] if self._has_attributes else []), "body"]
-        self._table = Table(header, right=("receives", "age"), narrow=("attributes",), width=line_width())
+        header += [*(["group"] if self._has_groups else []), *(["attributes"] if self._has_attributes else []), "body"]
+        self._table = Table(header, right=("receives", "age"), narrow=("group", "attributes"), width=line_width())
 
     def print(self, messages: Sequence[Message]) -> None:
         now = system_clock()
         self._table.print([self._row(message, now) for message in messages])
 
     def _row(self, message: Message, now: int) -> list[str]:
-        ready = [_ready(message.ready_at, now)] if self._shows_ready else []
+        ready = [_ready(message, now)] if self._shows_ready else []
+        groups = [message.group or ""] if self._has_groups else []
         attributes = [_attributes(message)] if self._has_attributes else []
         start = [getattr(message, self._key), *ready, number(message.receives), age(message.sent_at, now)]
-        return [*start, *attributes, body(message.body)]
+        return [*start, *groups, *attributes, body(message.body)]
 
 
-def _ready(ready_at: int, now: int) -> str:
+def _ready(message: Message, now: int) -> str:
+    ready_at = message.ready_at
     if ready_at == limits.SHIPPED:
         return "in a shipment"
+    if message.behind:
+        return "behind others"
     return f"in {age(now, ready_at)}" if ready_at > now else "now"
 
 

@@ -59,6 +59,12 @@ _OPTIONS = (
         "--per-second", type=WholeNumber(1, limits.MOVES_PER_SECOND), metavar="N", help="No faster than this."
     ),
     click.option("--dry-run", is_flag=True, help="Count what would move, and move nothing."),
+    click.option(
+        "--as-new/--keep-age",
+        "as_new",
+        default=None,
+        help="Give them a new id and age, or keep both.  [default: --as-new only where they go home]",
+    ),
     click.option("--detach", is_flag=True, help="Print the id of the move, and do not wait for its end."),
 )
 
@@ -75,7 +81,10 @@ def _terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_terms_options
 @talks_to_server
 def move(client: Client, source: str, target: str, as_json: bool, detach: bool, **terms: Any) -> int | None:
-    """Move messages from one queue into another. What is claimed stays."""
+    """Move messages from one queue into another. What is claimed stays.
+
+    They keep their id and age, unless they are to arrive --as-new.
+    """
     return _watch(client, client.move(source, target, **_given(terms)), as_json, detach)
 
 
@@ -84,7 +93,11 @@ def move(client: Client, source: str, target: str, as_json: bool, detach: bool, 
 @_terms_options
 @talks_to_server
 def redrive(client: Client, queue: str, as_json: bool, detach: bool, **terms: Any) -> int | None:
-    """Move dead letters back to the queues they came from."""
+    """Move dead letters back to the queues they came from.
+
+    They arrive as if they were sent now, with a new id and a new age; with --keep-age, one that is older than its queue
+    keeps messages expires there.
+    """
     return _watch(client, client.redrive(queue, **_given(terms)), as_json, detach)
 
 
@@ -128,17 +141,18 @@ def moves() -> None:
 
 @moves.command("list")
 @click.option("--limit", type=WholeNumber(1, limits.LIST_LIMIT), default=100, show_default=True, help="Moves at most.")
+@click.option("--source", type=QueueName(), help="Only moves from this queue.")
 @talks_to_server
-def list_moves(client: Client, limit: int, as_json: bool) -> int | None:
+def list_moves(client: Client, limit: int, source: str | None, as_json: bool) -> int | None:
     """List moves that are in progress or ended within a day, the latest first."""
-    found = client.moves(limit)
+    found = client.moves(limit, source)
     if as_json:
         print_json({"moves": [asdict(move) for move in found]})
     elif found:
         header = ("id", "source", "target", "status", "examined", "matched", "moved")
         print_table([_row(move) for move in found], header, right=("examined", "matched", "moved"))
     else:
-        note("there are no moves")
+        note("there are no moves" if source is None else f"there are no moves from queue {source}")
         return NOT_ALL_DONE
     return None
 
@@ -197,7 +211,9 @@ def _print(move: Move, as_json: bool) -> None:
         "filter": ", ".join(f"{name} {value}" for name, value in move.filter.items()) or "none",
         "limit": "none" if move.limit is None else number(move.limit),
         "per second": "any" if move.per_second is None else number(move.per_second),
+        "as new": "yes" if move.as_new else "no",
         "status": _status(move),
+        "total": number(move.total),
         "examined": number(move.examined),
         "matched": number(move.matched),
         "moved": number(move.moved),

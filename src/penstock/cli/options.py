@@ -142,6 +142,16 @@ class WholeNumber(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+class KeyValue(click.ParamType[tuple[str, str]]):
+    name = "key=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        key, equals, text = str(value).partition("=")
+        if not key or not equals:
+            self.fail(f"{value!r} is not of the form key=value", param, ctx)
+        return key, text
+
+
 class Instant(click.ParamType[int]):
     """`2026-05-01`, `2026-05-01T12:30`, or `2h` for two hours ago; milliseconds since the epoch inside."""
 

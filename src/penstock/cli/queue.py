@@ -13,6 +13,7 @@ from penstock.cli.listing import SORTS, Listing
 from penstock.cli.listing import as_json as queue_as_json
 from penstock.cli.options import (
     Duration,
+    KeyValue,
     QueueName,
     WholeNumber,
     confirmed,
@@ -40,7 +41,21 @@ _SETTINGS: tuple[tuple[str, str, click.ParamType[Any], str, str], ...] = (
     ("--visibility", "visibility_ms", Duration(), "How long a claim holds a message.", "30s"),
     ("--retention", "retention_ms", Duration(least=1), "How long a message is kept.", "forever"),
     ("--delay", "delay_ms", Duration(), "How long until a new message is ready.", "0s"),
-    ("--dedup", "dedup", click.Choice(["off", "send", "claim"]), "Where twins become one.", "off"),
+    ("--dedup", "dedup", click.Choice(["off", "send", "claim", "window"]), "Where twins become one.", "off"),
+    (
+        "--dedup-window",
+        "dedup_window_ms",
+        Duration(limits.DEDUP_WINDOW_LEAST_MS, limits.DEDUP_WINDOW_MOST_MS),
+        "How long twins are not stored, with --dedup window.",
+        "5m",
+    ),
+    (
+        "--dedup-scope",
+        "dedup_scope",
+        click.Choice(["queue", "group"]),
+        "Where two messages can be twins, with --dedup window.",
+        "queue",
+    ),
     (
         "--ledger",
         "ledger",
@@ -64,6 +79,9 @@ _BACKOFF_MOST_MS = 3_600_000
 
 
 def settings_options(command: Callable[..., Any], of_new: bool = False) -> Callable[..., Any]:
+    command = click.option(
+        "--label", "set_labels", type=KeyValue(), multiple=True, help="Set a label; may be repeated."
+    )(command)
     for flag, name, kind, text, default in reversed(_SETTINGS):
         help = f"{text}  [default: {default}]" if of_new and default else text
         command = click.option(flag, name, type=kind, help=help)(command)
@@ -89,6 +107,11 @@ def list_queues(client: Client, settings: bool, sort: str, watch: bool, every_ms
 @queue.command()
 @queue_argument
 @functools.partial(settings_options, of_new=True)
+@click.option(
+    "--groups",
+    type=click.Choice(["off", "fifo"]),
+    help="Whether messages of a group are kept in order; cannot be changed later.  [default: off]",
+)
 @click.option("--if-missing", is_flag=True, help="Leave a queue that exists as it is.")
 @talks_to_server
 def create(client: Client, queue: str, as_json: bool, if_missing: bool, **settings: Any) -> None:
@@ -103,7 +126,10 @@ def create(client: Client, queue: str, as_json: bool, if_missing: bool, **settin
             raise
         found = client.queue(queue)
         _print(found, as_json, f"queue {found.name} exists")
-        differing = [name for name, value in given.items() if found.settings.get(name) != value]
+        differing = [name for name, value in given.items() if not _is_set(found.settings, name, value)]
+        if "groups" in differing:
+            note("it was created with other --groups, which cannot be changed")
+            differing.remove("groups")
         if differing:
             note(
                 f"it was created with another {', '.join(map(_flag_of, differing))}; 'penstock queue update' changes it"
@@ -115,6 +141,7 @@ def create(client: Client, queue: str, as_json: bool, if_missing: bool, **settin
 @queue.command()
 @queue_argument
 @settings_options
+@click.option("--remove-label", "removed_labels", metavar="KEY", multiple=True, help="Remove one; may be repeated.")
 @click.option("--no-redrive", is_flag=True, help="Never dead-letter a message.")
 @click.option("--no-backoff", is_flag=True, help="Make a message ready at once after an unsuccessful claim.")
 @talks_to_server
@@ -144,8 +171,12 @@ def show(client: Client, queue: str, as_json: bool) -> None:
     if as_json:
         print_json(queue_as_json(found))
         return
-    rows = {"name": found.name, "created": instant(found.created_at), **_settings(found.settings)}
-    rows["backoff"] = _backoff(found.settings)
+    rows = {"name": found.name, "created": instant(found.created_at)}
+    if found.modified_at is not None and found.modified_at != found.created_at:
+        rows["modified"] = instant(found.modified_at)
+    rows |= _settings(found.settings)
+    rows |= {"dedup": _dedup(found.settings), "backoff": _backoff(found.settings)}
+    rows |= {"groups": found.settings.get("groups", "off"), "labels": _labels(found.settings)}
     if found.count is not None:
         rows |= _counts(found.count)
     if found.tally is not None:
@@ -167,7 +198,14 @@ def delete(client: Client, queue: str, as_json: bool, yes: bool) -> int | None:
     return None
 
 
+def _is_set(settings: Settings, name: str, value: Any) -> bool:
+    there: Any = settings.get(name)
+    return bool(value.items() <= (there or {}).items() if name == "labels" else there == value)
+
+
 def _flag_of(setting: str) -> str:
+    if setting == "labels":
+        return "--label"
     return next(flag for flag, name, *_ in _SETTINGS if name == {"redrive": "dead_letter_queue"}.get(setting, setting))
 
 
@@ -176,6 +214,8 @@ def _given(
     dead_letter_queue: str | None,
     backoff: int | None,
     backoff_most: int | None,
+    set_labels: tuple[tuple[str, str], ...],
+    removed_labels: tuple[str, ...] = (),
     **settings: Any,
 ) -> Settings:
     if (max_receives is None) != (dead_letter_queue is None):
@@ -190,6 +230,10 @@ def _given(
         given["backoff"] = {"first_ms": backoff, "most_ms": most_ms}
     elif backoff_most is not None:
         raise click.UsageError("--backoff-most needs --backoff")
+    for key in {key for key, _ in set_labels} & set(removed_labels):
+        raise click.UsageError(f"--label and --remove-label both name {key!r}")
+    if set_labels or removed_labels:
+        given["labels"] = {**dict(set_labels), **dict.fromkeys(removed_labels)}
     return given
 
 
@@ -214,6 +258,18 @@ def _settings(settings: Settings) -> dict[str, str]:
             else "off"
         ),
     }
+
+
+def _dedup(settings: Settings) -> str:
+    if settings["dedup"] != "window":
+        return settings["dedup"]
+    scope = ", in each group" if settings["dedup_scope"] == "group" else ""
+    return f"window of {duration(settings['dedup_window_ms'])}{scope}"
+
+
+def _labels(settings: Settings) -> str:
+    labels = settings.get("labels")
+    return ", ".join(f"{key}={value}" for key, value in labels.items()) if labels else "none"
 
 
 def _backoff(settings: Settings) -> str:

@@ -6,27 +6,17 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.lines import BadLine, LineSender, lines_of
-from penstock.cli.options import Duration, queue_argument, talks_to_server
+from penstock.cli.options import Duration, KeyValue, queue_argument, talks_to_server
 from penstock.cli.output import note, print_json
 
 if TYPE_CHECKING:
     from penstock.client import Client, Draft
-
-
-class Attribute(click.ParamType[tuple[str, str]]):
-    name = "key=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        key, equals, text = str(value).partition("=")
-        if not key or not equals:
-            self.fail(f"{value!r} is not of the form key=value", param, ctx)
-        return key, text
 
 
 @click.command()
@@ -36,12 +26,18 @@ class Attribute(click.ParamType[tuple[str, str]]):
 @click.option("--lines", "form", flag_value="lines", help="Send each line as a message; --file may be repeated.")
 @click.option("--ndjson", "form", flag_value="ndjson", help="The same, and every line must be a JSON value.")
 @click.option("--content-type", metavar="TYPE", help="What the body is, such as application/json.")
-@click.option("--attribute", "attributes", type=Attribute(), multiple=True, help="Attach a value; may be repeated.")
+@click.option("--attribute", "attributes", type=KeyValue(), multiple=True, help="Attach a value; may be repeated.")
 @click.option(
     "--delay",
     "delay_ms",
     type=Duration(),
     help="Make the message ready only after this time.  [default: as the queue is set]",
+)
+@click.option("--group", metavar="NAME", help="To which others the message belongs.")
+@click.option(
+    "--dedup-id",
+    metavar="ID",
+    help="What makes the message a twin of others, in a queue with --dedup.  [default: its body]",
 )
 @talks_to_server
 def send(
@@ -53,6 +49,8 @@ def send(
     content_type: str | None,
     attributes: tuple[tuple[str, str], ...],
     delay_ms: int | None,
+    group: str | None,
+    dedup_id: str | None,
     as_json: bool,
 ) -> None:
     """Send one message and print its id, or one a line and print how many.
@@ -65,7 +63,9 @@ def send(
     if form is not None:
         if body not in (None, "-"):
             raise click.UsageError(f"--{form} reads standard input or --file, not a BODY")
-        read = _line_reader(form, content_type, dict(attributes), delay_ms)
+        if dedup_id is not None:
+            raise click.UsageError(f"--dedup-id is for one message: with it, all but the first of --{form} are twins")
+        read = _line_reader(form, Draft(b"", content_type, dict(attributes), delay_ms, group))
         sender = LineSender(client, queue, read)
         sender.send_all(lines_of(files))
         sender.report(as_json)
@@ -73,22 +73,20 @@ def send(
     if len(files) > 1:
         raise click.UsageError("one message comes from one --file: several need --lines or --ndjson")
     data = read_body(body, files[0] if files else None)
-    [sent] = client.send_many(queue, [Draft(data, content_type, dict(attributes), delay_ms)])
+    [sent] = client.send_many(queue, [Draft(data, content_type, dict(attributes), delay_ms, group, dedup_id)])
     if as_json:
         print_json(asdict(sent))
         return
     click.echo(sent.id)
     if not sent.stored:
-        note("an equal message is in the queue already; this is its id")
+        note("an equal message was sent before; this is its id")
 
 
-def _line_reader(
-    form: str, content_type: str | None, attributes: dict[str, str], delay_ms: int | None
-) -> Callable[[bytes], Draft | None]:
-    from penstock.client import Draft
+def _line_reader(form: str, like: Draft) -> Callable[[bytes], Draft | None]:
+    """Makes messages of lines, with all but the body as in the one that is given."""
 
     def line(text: bytes) -> Draft:
-        return Draft(text, content_type, attributes, delay_ms)
+        return replace(like, body=text)
 
     def json_line(text: bytes) -> Draft | None:
         text = text.strip()
@@ -98,7 +96,7 @@ def _line_reader(
             json.loads(text)
         except ValueError as error:
             raise BadLine(f"not JSON: {error}") from error
-        return Draft(text, content_type or "application/json", attributes, delay_ms)
+        return replace(like, body=text, content_type=like.content_type or "application/json")
 
     return line if form == "lines" else json_line
 

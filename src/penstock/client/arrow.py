@@ -34,15 +34,17 @@ class PeekedBatch:
 
 
 def send(queue: str, messages: pa.RecordBatch | pa.Table, key: str | None = None) -> Request[SentCounts]:
-    """All or nothing, in one request: a column `body`, and if you like `content_type`, `attributes` and `delay_ms`.
-    With a `key` as `send_once`, and without it each call stores them."""
+    """All or nothing, in one request: a column `body`, and if you like `content_type`, `attributes`, `delay_ms`,
+    `group` and `dedup_id`. With a `key` as `send_once`, and without it each call stores them."""
     return verbs.bulk_send(queue, _written(messages), ARROW, key)
 
 
-def claim(queue: str, limit: int = 1, hold_ms: int | None = None, wait_ms: int = 0) -> Request[pa.RecordBatch]:
+def claim(
+    queue: str, limit: int = 1, hold_ms: int | None = None, wait_ms: int = 0, attempt: str | None = None
+) -> Request[pa.RecordBatch]:
     """As `Client.claim`."""
-    asked = verbs.claim(queue, limit, hold_ms, wait_ms)
-    return Request(_whole, asked.method, asked.path, asked.body, wait_s=asked.wait_s, headers=_ACCEPT)
+    asked = verbs.claim(queue, limit, hold_ms, wait_ms, attempt)
+    return Request(_whole, asked.method, asked.path, asked.body, asked.repeatable, wait_s=asked.wait_s, headers=_ACCEPT)
 
 
 def ack(queue: str, receipts: Column) -> Request[list[bool]] | Moot[list[bool]]:

@@ -169,15 +169,28 @@ class AsyncClient:
         longest_backoff_ms: int = 300_000,
         grace_s: float = 20,
         until_empty: bool = False,
+        in_order: bool = True,
         stop: asyncio.Event | None = None,
         signals: bool = True,
     ) -> Worked:
         """Claim messages and await `handle(message)` for each in `concurrency` tasks, until SIGTERM, SIGINT or `stop`.
 
         What `handle` returns from is acked; what it raises from is released, for `backoff_ms` after its first delivery
-        and twice as long after each other one. Meanwhile the claims are renewed.
+        and twice as long after each other one. Meanwhile the claims are renewed. Messages of one group are handled one
+        after another, and none after one that was released, unless `in_order` is False.
         """
-        plan = Plan(queue, concurrency, limit, hold_ms, wait_ms, backoff_ms, longest_backoff_ms, grace_s, until_empty)
+        plan = Plan(
+            queue,
+            concurrency,
+            limit,
+            hold_ms,
+            wait_ms,
+            backoff_ms,
+            longest_backoff_ms,
+            grace_s,
+            until_empty,
+            in_order,
+        )
         return await AsyncWorker(self, plan, handle, stop).run(signals=signals)
 
     async def _ask(self, request: Request[T] | Moot[T]) -> T:

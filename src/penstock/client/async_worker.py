@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.errors import ClientError
 from penstock.client.patience import ONCE, Pauses
 from penstock.client.values import ClaimedMessage
-from penstock.client.work import RETURNED, Book, Plan, Reachability, Verdict, Worked, log, verdict_on
+from penstock.client.work import (
+    RETURNED,
+    Book,
+    Following,
+    Plan,
+    Reachability,
+    Verdict,
+    Worked,
+    log,
+    new_attempt,
+    verdict_on,
+)
 from penstock.client.worker import STOP_SIGNALS
 
 if TYPE_CHECKING:
@@ -40,7 +51,7 @@ class AsyncWorker:
         self._stop = stop
         self._stop_asked = False
         self._failure: BaseException | None = None
-        self._book = Book(plan.queue)
+        self._book = Book(plan.queue, plan.in_order)
         # Held while a renewal is under way: one that overtook a release would hold the message again.
         self._renewing = asyncio.Lock()
         self._server = Reachability()
@@ -98,7 +109,7 @@ class AsyncWorker:
     # The calling task
 
     async def _claim_all(self) -> None:
-        plan, pauses = self._plan, Pauses(self._patience)
+        plan, pauses, attempt = self._plan, Pauses(self._patience), new_attempt()
         while not self._is_stopping():
             self._news.clear()
             wanted = plan.wanted(len(self._book.held))
@@ -106,23 +117,25 @@ class AsyncWorker:
                 await self._news.wait()
                 continue
             try:
-                messages = await self._client.claim(plan.queue, wanted, plan.hold_ms, plan.wait_ms)
+                messages = await self._client.claim(plan.queue, wanted, plan.hold_ms, plan.wait_ms, attempt)
             except ClientError as error:
                 self._server.failed(error)
                 await self._pause(pauses.after(error))
                 continue
             self._server.answered()
-            pauses = Pauses(self._patience)
+            pauses, attempt = Pauses(self._patience), new_attempt()
             if plan.until_empty and not messages and not self._book.held:
                 return
-            self._book.take(messages)
-            self._todo.extend(messages)
-            self._given.set()
+            self._hand_out(self._book.take(messages))
+
+    def _hand_out(self, messages: list[ClaimedMessage]) -> None:
+        self._todo.extend(messages)
+        self._given.set()
 
     async def _finish(self) -> None:
         """Gives back what no handler has begun with, and waits for the rest."""
         log.info("stopping work on %s", self._plan.queue)
-        unbegun = list(self._todo)
+        unbegun = [*self._todo, *self._book.lines.end()]
         self._todo.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._plan.grace_s):
@@ -186,8 +199,9 @@ class AsyncWorker:
         return None
 
     async def _report(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
-        """Tries until the server has answered, or there is no time left to try."""
-        pauses = Pauses(self._patience)
+        """Tries until the server has answered, or there is no time left to try. What follows of their groups is handled
+        next, or given back as well."""
+        pauses, following = Pauses(self._patience), Following()
         self._book.begin_report(messages)
         if not verdict.acks:
             async with self._renewing:
@@ -196,12 +210,15 @@ class AsyncWorker:
             try:
                 done = await self._client._ask(verdict.report(self._plan.queue, messages))
                 self._server.answered()
-                self._book.reported(messages, verdict, done)
+                following = self._book.reported(messages, verdict, done)
                 break
             except ClientError as error:
                 if await self._gives_up(error, pauses):
                     self._book.unreported(messages, verdict)
                     break
+        self._hand_out(following.handled)
+        if following.given_back:
+            await self._report(following.given_back, RETURNED)
         self._news.set()
 
     async def _gives_up(self, error: ClientError, pauses: Pauses) -> bool:

@@ -31,8 +31,8 @@ class Client:
     `ClientError`. It can be pickled, and then opens connections of its own.
 
     A request that may already have been carried out is never repeated, unless repeating it does nothing twice: after
-    `Unreachable` with `sent`, a send without a key may have stored its message and a claim may hold messages until it
-    runs out.
+    `Unreachable` with `sent`, a send without a key may have stored its message, and a claim without an attempt may hold
+    messages until it runs out.
     """
 
     def __init__(
@@ -172,15 +172,28 @@ class Client:
         longest_backoff_ms: int = 300_000,
         grace_s: float = 20,
         until_empty: bool = False,
+        in_order: bool = True,
         stop: threading.Event | None = None,
         signals: bool = True,
     ) -> Worked:
         """Claim messages and call `handle(message)` for each in `concurrency` threads, until SIGTERM, SIGINT or `stop`.
 
         What `handle` returns from is acked; what it raises from is released, for `backoff_ms` after its first delivery
-        and twice as long after each other one. Meanwhile the claims are renewed.
+        and twice as long after each other one. Meanwhile the claims are renewed. Messages of one group are handled one
+        after another, and none after one that was released, unless `in_order` is False.
         """
-        plan = Plan(queue, concurrency, limit, hold_ms, wait_ms, backoff_ms, longest_backoff_ms, grace_s, until_empty)
+        plan = Plan(
+            queue,
+            concurrency,
+            limit,
+            hold_ms,
+            wait_ms,
+            backoff_ms,
+            longest_backoff_ms,
+            grace_s,
+            until_empty,
+            in_order,
+        )
         return Worker(self, plan, handle, stop).run(signals=signals)
 
     def _ask(self, request: Request[T] | Moot[T]) -> T:

@@ -35,6 +35,7 @@ def queue_from(answer: Mapping[str, Any]) -> Queue:
         answer["settings"],
         count and _count_from(count),
         tally and Tally(tally["arrived"], tally["departed"]),
+        answer.get("modified_at"),
     )
 
 
@@ -67,6 +68,8 @@ def draft_to(draft: Draft | Body) -> dict[str, object]:
         "content_type": content_type if draft.content_type is None else draft.content_type,
         "attributes": dict(draft.attributes) if draft.attributes else None,
         "delay_ms": draft.delay_ms,
+        "group": draft.group,
+        "dedup_id": draft.dedup_id,
     }
     return _body_to(body) | {name: value for name, value in optional.items() if value is not None}
 
@@ -123,6 +126,9 @@ def _fields(answer: Mapping[str, Any]) -> dict[str, Any]:
         "ready_at": answer["ready_at"],
         "receives": answer["receives"],
         "came_from": answer.get("came_from"),
+        "group": answer.get("group"),
+        "first_claimed_at": answer.get("first_claimed_at"),
+        "behind": answer.get("behind", False),
     }
 
 

@@ -94,4 +94,7 @@ def queue_path(queue: str, rest: str = "", **query: object) -> str:
 def query_of(**query: object) -> str:
     """What is None is left out."""
     given = {name: value for name, value in query.items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    try:
+        return f"?{urlencode(given)}" if given else ""
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(f"the request cannot be written as UTF-8: {error}") from error

@@ -25,15 +25,20 @@ class Backoff(TypedDict):
 
 
 class Settings(TypedDict, total=False):
-    """What may be set on a queue; whatever is left out keeps its value."""
+    """What may be set on a queue; whatever is left out keeps its value. `groups` is chosen when the queue is created.
+    Of `labels`, those that are named change, and None removes one."""
 
     visibility_ms: int
     retention_ms: int
     delay_ms: int
-    dedup: Literal["off", "send", "claim"]
+    dedup: Literal["off", "send", "claim", "window"]
     redrive: Redrive | None
     ledger: Literal["off", "outcomes", "bodies"]
     backoff: Backoff | None
+    groups: Literal["off", "fifo"]
+    dedup_window_ms: int
+    dedup_scope: Literal["queue", "group"]
+    labels: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,15 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """`count` is there when the queue was asked for by its name or listed, `tally` in the first case only."""
+    """`count` is there when the queue was asked for by its name or listed, `tally` in the first case only.
+    `modified_at` is when its settings were last changed; None where the server is too old to tell."""
 
     name: str
     created_at: int
     settings: Settings
     count: Count | None = None
     tally: Tally | None = None
+    modified_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +120,15 @@ class NewKey:
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A message to send. Text travels as UTF-8; a dict, list, number, bool or None as JSON, and its `content_type` is
-    then `application/json` unless it says otherwise."""
+    then `application/json` unless it says otherwise. `group` says to which others it belongs, `dedup_id` what makes it
+    a twin of others."""
 
     body: Body
     content_type: str | None = None
     attributes: Mapping[str, str] | None = None
     delay_ms: int | None = None
+    group: str | None = None
+    dedup_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +152,8 @@ class SentCounts:
 @dataclass(frozen=True, slots=True)
 class Message:
     """`ready_at` is the end of its claim or delay, 0 when it is ready. `came_from` is the queue in which a dead letter
-    could not be dealt with."""
+    could not be dealt with. `first_claimed_at` is of this queue. `behind` says, of one that was peeked at, that others
+    of its group are before it."""
 
     id: str
     queue: str
@@ -153,6 +164,9 @@ class Message:
     ready_at: int = 0
     receives: int = 0
     came_from: str | None = None
+    group: str | None = field(default=None, kw_only=True)
+    first_claimed_at: int | None = field(default=None, kw_only=True)
+    behind: bool = field(default=False, kw_only=True)
 
     @property
     def text(self) -> str:
@@ -187,7 +201,8 @@ class JsonEquals(TypedDict):
 
 
 class MoveTerms(TypedDict, total=False):
-    """Which messages move: those for which all that is given holds; and how many, how fast, or only counted."""
+    """Which messages move: those for which all that is given holds; and how many, how fast, or only counted. With
+    `as_new`, they arrive as if they were sent then; without, with their id and age."""
 
     older_than_ms: int
     newer_than_ms: int
@@ -199,12 +214,14 @@ class MoveTerms(TypedDict, total=False):
     limit: int
     per_second: int
     dry_run: bool
+    as_new: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """`target` is None where dead letters go home. `examined` messages were looked at, of which `matched` are meant;
-    `homeless` ones of them came from no queue that is there, and stay."""
+    """`target` is None where dead letters go home. `total` is how many messages the source held at the start. Of these
+    `examined` were looked at, of which `matched` are meant; `homeless` ones of them came from no queue that is there,
+    and stay."""
 
     id: str
     source: str
@@ -221,6 +238,8 @@ class Move:
     limit: int | None = None
     per_second: int | None = None
     dry_run: bool = False
+    as_new: bool = False
+    total: int = 0
 
     @property
     def has_ended(self) -> bool:

@@ -56,7 +56,7 @@ T = TypeVar("T")
 Receipts: TypeAlias = str | ClaimedMessage | Iterable[str | ClaimedMessage]
 
 LINES = "application/x-ndjson"
-_NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run")
+_NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run", "as_new")
 _HOUR_MS = 3_600_000
 
 # What is missing, in the way or gone, where that is not a queue.
@@ -139,9 +139,11 @@ def send(
     content_type: str | None = None,
     attributes: Mapping[str, str] | None = None,
     delay_ms: int | None = None,
+    group: str | None = None,
+    dedup_id: str | None = None,
 ) -> Request[str]:
     """The id of the message; of its earlier twin, where the queue keeps only one of two."""
-    draft = draft_to(Draft(body, content_type, attributes, delay_ms))
+    draft = draft_to(Draft(body, content_type, attributes, delay_ms, group, dedup_id))
     return Request(_sent_id, "POST", queue_path(queue, "/messages"), encoded({"messages": [draft]}))
 
 
@@ -178,10 +180,17 @@ def bulk_send(queue: str, body: bytes, content_type: str, key: str | None) -> Re
     return Request(_sent_counts, "POST", queue_path(queue, "/messages"), body, key is not None, 0, _SENDING, headers)
 
 
-def claim(queue: str, limit: int = 1, hold_ms: int | None = None, wait_ms: int = 0) -> Request[list[ClaimedMessage]]:
-    """Up to `limit` messages, held for `hold_ms` or as long as the queue says; none after `wait_ms`."""
-    asked = {"limit": limit, "hold_ms": hold_ms, "wait_ms": wait_ms}
-    return Request(_claimed, "POST", queue_path(queue, "/claim"), encoded(asked), wait_s=wait_ms / 1000)
+def claim(
+    queue: str, limit: int = 1, hold_ms: int | None = None, wait_ms: int = 0, attempt: str | None = None
+) -> Request[list[ClaimedMessage]]:
+    """Up to `limit` messages, held for `hold_ms` or as long as the queue says; none after `wait_ms`. With an `attempt`,
+    a name of your own, it may be repeated: within five minutes, and as long as it still holds all of them, the same
+    messages come again."""
+    asked: dict[str, object] = {"limit": limit, "hold_ms": hold_ms, "wait_ms": wait_ms}
+    if attempt is not None:
+        asked["attempt"] = attempt
+    path, wait_s = queue_path(queue, "/claim"), wait_ms / 1000
+    return Request(_claimed, "POST", path, encoded(asked), repeatable=attempt is not None, wait_s=wait_s)
 
 
 def ack(queue: str, receipts: Receipts) -> Request[list[bool]] | Moot[list[bool]]:
@@ -214,12 +223,14 @@ def purge(queue: str, older_than_ms: int | None = None) -> Request[int]:
 
 
 def move(source: str, target: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
-    """Start to move messages from one queue into another. It goes on in the background, also after a restart."""
+    """Start to move messages from one queue into another. It goes on in the background, also after a restart. They keep
+    their id and age, unless they are to arrive `as_new`."""
     return _move_with(source, target, terms)
 
 
 def redrive(queue: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
-    """Start to move dead letters back to the queues they came from."""
+    """Start to move dead letters back to the queues they came from. They arrive as if they were sent then, unless
+    `as_new` is False: they would be as old as they are, and might have outlived their queue's retention."""
     return _move_with(queue, None, terms)
 
 
@@ -233,9 +244,9 @@ def cancel_move(move_id: str) -> Request[Move]:
     return Request(_move, "POST", _move_path(move_id, "/cancel"), b"{}", repeatable=True, refusals=_MOVE)
 
 
-def moves(limit: int = 100) -> Request[list[Move]]:
-    """Those that are in progress or ended within a day, the latest first."""
-    return Request(_moves, "GET", f"/v1/moves{query_of(limit=limit)}", repeatable=True)
+def moves(limit: int = 100, source: str | None = None) -> Request[list[Move]]:
+    """Those that are in progress or ended within a day, the latest first; all, or those from one queue."""
+    return Request(_moves, "GET", f"/v1/moves{query_of(limit=limit, source=source)}", repeatable=True)
 
 
 # Shipments. Their numbers make every verb repeatable.

@@ -5,8 +5,10 @@ handler is done, how long to wait, and what to tell. It never talks to a server,
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from penstock.client import verbs
 from penstock.client.errors import ClientError, ServerFailed, Unreachable
@@ -42,7 +44,8 @@ class Worked:
     released: int = 0
     """Given back because the handler raised anything else: they come again after a delay."""
     returned: int = 0
-    """Given back at once because the worker stopped: no handler had begun or, in asyncio, it was cancelled."""
+    """Given back at once because the worker stopped, or because one of the same group before it was not finished: no
+    handler had begun or, in asyncio, it was cancelled."""
     lost: int = 0
     """The claim had ended before the server was told, so they were delivered again although they may be done."""
     unfinished: int = 0
@@ -62,6 +65,7 @@ class Plan:
     longest_backoff_ms: int
     grace_s: float
     until_empty: bool
+    in_order: bool = True
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:
@@ -117,6 +121,11 @@ class Verdict:
 RETURNED = Verdict("returned", 0)
 
 
+def new_attempt() -> str:
+    """A name for a claim, which keeps it while it is tried again: messages whose answer was lost come with the next."""
+    return uuid4().hex
+
+
 def verdict_on(message: ClaimedMessage, error: BaseException | None, plan: Plan) -> Verdict:
     """What is to become of a message whose handler has ended, with that error or with none."""
     match error:
@@ -129,18 +138,78 @@ def verdict_on(message: ClaimedMessage, error: BaseException | None, plan: Plan)
     return Verdict("released", plan.delay_ms(message), error)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """The messages of a group that wait for the one in hand."""
+
+    in_hand: str
+    waiting: deque[ClaimedMessage] = field(default_factory=deque)
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What one message makes of others of its group: the next is to be handled, or all are to be given back."""
+
+    handled: list[ClaimedMessage] = field(default_factory=list)
+    given_back: list[ClaimedMessage] = field(default_factory=list)
+
+
+class GroupLines:
+    """Sees to it that a worker handles the messages of a group one after another, and none after one that was not
+    finished: that one comes again, and before the others."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, GroupLine] = {}
+
+    def enter(self, messages: Iterable[ClaimedMessage]) -> list[ClaimedMessage]:
+        """Those that are to be handled now."""
+        now = []
+        for message in messages:
+            line = None if message.group is None else self._lines.get(message.group)
+            if line is not None:
+                line.waiting.append(message)
+                continue
+            now.append(message)
+            if message.group is not None:
+                self._lines[message.group] = GroupLine(message.receipt)
+        return now
+
+    def leave(self, message: ClaimedMessage, finished: bool) -> Following:
+        """What follows the one in hand."""
+        group = message.group
+        line = None if group is None else self._lines.get(group)
+        if group is None or line is None or line.in_hand != message.receipt:
+            return Following()
+        if not finished or not line.waiting:
+            del self._lines[group]
+            return Following(given_back=list(line.waiting))
+        following = line.waiting.popleft()
+        self._lines[group] = GroupLine(following.receipt, line.waiting)
+        return Following([following])
+
+    def end(self) -> list[ClaimedMessage]:
+        """All that wait: nothing follows any more."""
+        waiting = [message for line in self._lines.values() for message in line.waiting]
+        self._lines.clear()
+        return waiting
+
+
 @dataclass
 class Book:
     """The messages that a worker holds, and what became of the others."""
 
     queue: str
+    in_order: bool = True
     worked: Worked = field(default_factory=Worked)
     held: dict[str, ClaimedMessage] = field(default_factory=dict)
+    lines: GroupLines = field(default_factory=GroupLines)
     _reporting: set[str] = field(default_factory=set)
     _lost: set[str] = field(default_factory=set)
 
-    def take(self, messages: Iterable[ClaimedMessage]) -> None:
+    def take(self, messages: list[ClaimedMessage]) -> list[ClaimedMessage]:
+        """Those of them that are to be handled now."""
         self.held.update((message.receipt, message) for message in messages)
+        return self.lines.enter(messages) if self.in_order else messages
 
     def renewable(self) -> list[str]:
         return [receipt for receipt in self.held if receipt not in self._reporting and receipt not in self._lost]
@@ -158,9 +227,13 @@ class Book:
     def begin_report(self, messages: Iterable[ClaimedMessage]) -> None:
         self._reporting.update(message.receipt for message in messages)
 
-    def reported(self, messages: list[ClaimedMessage], verdict: Verdict, done: list[bool]) -> None:
+    def reported(self, messages: list[ClaimedMessage], verdict: Verdict, done: list[bool]) -> Following:
+        following = Following()
         for message, was_held in zip(messages, done, strict=True):
             self._leave(message, verdict.outcome if was_held else "lost")
+            follows = self.lines.leave(message, verdict.acks and was_held)
+            following.handled.extend(follows.handled)
+            following.given_back.extend(follows.given_back)
             if was_held:
                 _tell(message, verdict)
                 continue
@@ -168,6 +241,7 @@ class Book:
                 "message %s of %s was %s too late: its claim had ended, and it is delivered again",
                 *(message.id, self.queue, "handled" if verdict.acks else verdict.outcome),
             )
+        return following
 
     def unreported(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
         for message in messages:

@@ -21,7 +21,18 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.errors import ClientError
 from penstock.client.patience import ONCE, Pauses
 from penstock.client.values import ClaimedMessage
-from penstock.client.work import RETURNED, Book, Plan, Reachability, Verdict, Worked, log, verdict_on
+from penstock.client.work import (
+    RETURNED,
+    Book,
+    Following,
+    Plan,
+    Reachability,
+    Verdict,
+    Worked,
+    log,
+    new_attempt,
+    verdict_on,
+)
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
@@ -45,7 +56,7 @@ class Worker:
         self._stop = stop
         self._stop_asked = False
         self._failure: BaseException | None = None
-        self._book = Book(plan.queue)
+        self._book = Book(plan.queue, plan.in_order)
         # Guards the book.
         self._lock = threading.Lock()
         # Held while a renewal is under way: one that overtook a release would hold the message again.
@@ -101,7 +112,7 @@ class Worker:
     # The calling thread
 
     def _claim_all(self) -> None:
-        plan, pauses = self._plan, Pauses(self._patience)
+        plan, pauses, attempt = self._plan, Pauses(self._patience), new_attempt()
         while not self._is_stopping():
             self._forget_news()
             wanted = plan.wanted(len(self._book.held))
@@ -109,25 +120,26 @@ class Worker:
                 self._wait(plan.renew_every_s)
                 continue
             try:
-                messages = self._client.claim(plan.queue, wanted, plan.hold_ms, plan.wait_ms)
+                messages = self._client.claim(plan.queue, wanted, plan.hold_ms, plan.wait_ms, attempt)
             except ClientError as error:
                 self._server.failed(error)
                 self._wait(pauses.after(error), only_stop=True)
                 continue
             self._server.answered()
-            pauses = Pauses(self._patience)
+            pauses, attempt = Pauses(self._patience), new_attempt()
             if plan.until_empty and not messages and not self._book.held:
                 return
             with self._lock:
-                self._book.take(messages)
-            for message in messages:
+                handled = self._book.take(messages)
+            for message in handled:
                 self._todo.put(message)
 
     def _finish(self) -> None:
         """Gives back what no handler has begun with, and waits for the rest."""
         end = time.monotonic() + self._plan.grace_s
         log.info("stopping work on %s", self._plan.queue)
-        unbegun = []
+        with self._lock:
+            unbegun = self._book.lines.end()
         with suppress(queue.Empty):
             while (message := self._todo.get_nowait()) is not None:
                 unbegun.append(message)
@@ -182,8 +194,9 @@ class Worker:
         return None
 
     def _report(self, messages: list[ClaimedMessage], verdict: Verdict) -> None:
-        """Tries until the server has answered, or there is no time left to try."""
-        pauses = Pauses(self._patience)
+        """Tries until the server has answered, or there is no time left to try. What follows of their groups is handled
+        next, or given back as well."""
+        pauses, following = Pauses(self._patience), Following()
         with self._lock:
             self._book.begin_report(messages)
         if not verdict.acks:
@@ -194,13 +207,17 @@ class Worker:
                 done = self._client._ask(verdict.report(self._plan.queue, messages))
                 self._server.answered()
                 with self._lock:
-                    self._book.reported(messages, verdict, done)
+                    following = self._book.reported(messages, verdict, done)
                 break
             except ClientError as error:
                 if self._gives_up(error, pauses):
                     with self._lock:
                         self._book.unreported(messages, verdict)
                     break
+        for message in following.handled:
+            self._todo.put(message)
+        if following.given_back:
+            self._report(following.given_back, RETURNED)
         self._news.put(None)
 
     def _gives_up(self, error: ClientError, pauses: Pauses) -> bool:

@@ -22,8 +22,10 @@ _TYPES: dict[str, spark.DataType] = {
     "receives": spark.IntegerType(),
     "queue": spark.StringType(),
     "bad_record": spark.BinaryType(),
+    "group": spark.StringType(),
+    "first_claimed_at": spark.TimestampType(),
 }
-_SOMETIMES_NULL = ("body", "content_type", "bad_record")
+_SOMETIMES_NULL = ("body", "content_type", "bad_record", "group", "first_claimed_at")
 _NESTED = ("struct<", "array<", "map<")
 
 
@@ -39,7 +41,7 @@ def schema_of(options: Options) -> str:
     bad = "" if format_ == "binary" else ", bad_record BINARY"
     return (
         f"id STRING, body {body}, content_type STRING, attributes MAP<STRING, STRING>, sent_at TIMESTAMP, "
-        f"receives INT, queue STRING{bad}"
+        f"receives INT, queue STRING{bad}, `group` STRING, first_claimed_at TIMESTAMP"
     )
 
 

@@ -38,6 +38,8 @@ MESSAGE_COLUMNS = {
     "sent_at": "timestamp",
     "receives": "int",
     "claimed_at": "timestamp",
+    # Null in what was drained before there were groups.
+    "group": "string",
 }
 _PLACE_OF_MESSAGE = {"queue": "string", "consumer": "string", "shipment": "bigint"}
 LEDGER_COLUMNS = {

@@ -29,7 +29,9 @@ from penstock.spark.options import Options
 CHUNK_ROWS = limits.SEND_LIMIT
 # Under the server's limit on a request with room to spare, for what Arrow adds to the values.
 CHUNK_BYTES = 12 * 1024 * 1024
-_COLUMNS = ("body", "content_type", "attributes", "delay_ms")
+# Texts that a message may have or not, and that most have not.
+_WORDS = ("group", "dedup_id")
+_COLUMNS = ("body", "content_type", "attributes", "delay_ms", *_WORDS)
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 # What a row takes beside its values: offsets, and a share of the frame.
 _ROW_BYTES = 32
@@ -144,6 +146,9 @@ def drafts_of(batch: pa.RecordBatch) -> pa.RecordBatch:
         made["attributes"] = _text_map(found["attributes"])
     if "delay_ms" in found:
         made["delay_ms"] = found["delay_ms"].cast(pa.int64())
+    for name in _WORDS:
+        if name in found:
+            made[name] = found[name].cast(pa.string())
     return pa.RecordBatch.from_pydict(made)
 
 
@@ -155,7 +160,8 @@ def _text_map(values: Any) -> pa.Array:
 
 
 def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in other batches: each chunk takes rows until one more would be too many, or too large."""
+    """The same rows in other batches: each chunk takes rows until one more would be too many, or too large. Columns of
+    words that no row of a chunk has are left out: then it is the same as one that never had them."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -173,19 +179,25 @@ def chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 size += ends[stop] - ends[start]
                 start = stop
             if start < batch.num_rows or rows == CHUNK_ROWS:
-                yield pa.concat_batches(held)
+                yield _without_blanks(pa.concat_batches(held))
                 held, rows, size = [], 0, 0
     if held:
-        yield pa.concat_batches(held)
+        yield _without_blanks(pa.concat_batches(held))
+
+
+def _without_blanks(chunk: pa.RecordBatch) -> pa.RecordBatch:
+    blank = [name for name in _WORDS if name in chunk.schema.names and chunk[name].null_count == chunk.num_rows]
+    return chunk.drop_columns(blank) if blank else chunk
 
 
 def _sizes(batch: pa.RecordBatch) -> pa.Array:
     """About how many bytes each row takes."""
     sizes = pc.add(pc.cast(pc.binary_length(batch["body"]), pa.int64()), _ROW_BYTES)
-    if "content_type" in batch.schema.names:
-        sizes = pc.add(sizes, pc.cast(pc.coalesce(pc.binary_length(batch["content_type"]), 0), pa.int64()))
+    for name in ("content_type", *_WORDS):
+        if name in batch.schema.names:
+            sizes = pc.add(sizes, pc.cast(pc.coalesce(pc.binary_length(batch[name]), 0), pa.int64()))
     if "attributes" in batch.schema.names:
-        counted = [sum(8 + len(key) + len(value or "") for key, value in row or ()) for row in
+        counted = [sum(8 + len(key.encode()) + len((value or "").encode()) for key, value in row or ()) for row in
                    batch["attributes"].to_pylist()]  # fmt: skip
         sizes = pc.add(sizes, pa.array(counted, pa.int64()))
     return sizes

@@ -1,10 +1,33 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.limits import Limits
+from penstock.timings import Timings
+from tests.servers import ThreadServer
 from tests.talk import Reply, Talk
+
+# For tests of what each store does in a way of its own.
+STORES = ("memory", "sqlite")
+
+
+@pytest.fixture
+def store() -> str:
+    """A test that wants others is parametrized with them."""
+    return "sqlite"
+
+
+@pytest.fixture
+def server(tmp_path: Path, timings: Timings, limits: Limits, store: str) -> Iterator[ThreadServer]:
+    """A running server with an empty store."""
+    url = "memory://" if store == "memory" else f"sqlite:///{tmp_path}/data/penstock.db"
+    running = ThreadServer(url, timings=timings, limits=limits)
+    yield running
+    running.stop()
 
 
 class Native:

@@ -110,6 +110,28 @@ def test_a_delay_comes_with_arrow(native: Native, server: ThreadServer) -> None:
     assert "later" in bodies(native.claim(limit=10))
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_groups_and_dedup_ids_come_with_arrow(native: Native, kind: pa.DataType) -> None:
+    native.create("line", groups="fifo", dedup="window")
+    columns = {
+        "body": pa.array(["1", "2", "3", "4"]),
+        "group": pa.array(["a", "a", None, "ü"], kind),
+        "dedup_id": pa.array(["x", None, "x", "y"], kind),
+    }
+    reply = native.talk("POST", "/v1/queues/line/messages", stream(columns), content_type=ARROW)
+    assert (reply.status, reply.json) == (201, {"count": 4, "stored": 3, "repeated": False})
+    claimed = table(native.talk("POST", "/v1/queues/line/claim", {"limit": 1, "attempt": "a"}, accept=ARROW))
+    assert (claimed["body"].to_pylist(), claimed["group"].to_pylist()) == ([b"1"], ["a"])
+    assert claimed["first_claimed_at"].to_pylist() != [None]
+    again = table(native.talk("POST", "/v1/queues/line/claim", {"limit": 1, "attempt": "a"}, accept=ARROW))
+    assert again["receipt"].to_pylist() == claimed["receipt"].to_pylist()
+    peeked = table(native.talk("GET", "/v1/queues/line/messages", accept=ARROW))
+    assert peeked["body"].to_pylist() == [b"4", b"1", b"2"]
+    assert [at.timestamp() > 0 for at in peeked["ready_at"].to_pylist()] == [False, True, False]
+    assert [at is None for at in peeked["first_claimed_at"].to_pylist()] == [True, False, True]
+    assert peeked.schema.field("first_claimed_at").type == pa.timestamp("ms", tz="UTC")
+
+
 def test_peek_in_arrow_goes_on_after_its_cursor(native: Native) -> None:
     native.send("1", "2", "3")
     first = native.talk("GET", "/v1/queues/q/messages?limit=2", accept=ARROW)
@@ -179,6 +201,12 @@ REFUSED: dict[str, bytes] = {
     "attributes without a value": stream({"body": pa.array(["x"]), "attributes": pa.array([[("k", None)]], MAP)}),
     "attributes of another type": stream({"body": pa.array(["x"]), "attributes": pa.array(["k=v"])}),
     "a negative delay": stream({"body": pa.array(["x"]), "delay_ms": pa.array([-1], pa.int64())}),
+    "an empty group": stream({"body": pa.array(["x"]), "group": pa.array([""])}),
+    "a group that is too long": stream({"body": pa.array(["x"]), "group": pa.array(["x" * 129])}),
+    "a group of two lines": stream({"body": pa.array(["x"]), "group": pa.array(["a\nb"])}),
+    "a group that is a number": stream({"body": pa.array(["x"]), "group": pa.array([7])}),
+    "bytes for a dedup id": stream({"body": pa.array(["x"]), "dedup_id": pa.array([b"x"])}),
+    "an empty dedup id": stream({"body": pa.array(["x"]), "dedup_id": pa.array([""])}),
     "a content type of two lines": stream({"body": pa.array(["x"]), "content_type": pa.array(["a\nb"])}),
     "no rows": stream({"body": pa.array([], pa.binary())}),
     "JSON": b'{"messages": []}',

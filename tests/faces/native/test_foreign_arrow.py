@@ -18,7 +18,7 @@ from penstock.faces.native.arrow import read_columns
 from tests.faces.native.conftest import Native
 from tests.faces.native.test_bulk import ARROW, MAP, stream
 
-COLUMNS = ("body", "content_type", "attributes", "delay_ms")
+COLUMNS = ("body", "content_type", "attributes", "delay_ms", "group", "dedup_id")
 MEBIBYTE = 1 << 20
 SCHEMA = pa.schema([("body", pa.binary())])
 V4, V5 = 3, 4
@@ -153,6 +153,8 @@ GOOD = stream(
         "content_type": pa.array(["a/b", None, "c/d"]),
         "attributes": pa.array([[("k", "v")], [], None], MAP),
         "delay_ms": pa.array([1, None, 3], pa.int64()),
+        "group": pa.array(["a", None, "b"]),
+        "dedup_id": pa.array([None, "x", "y"]),
     }
 )
 TWO_SCHEMAS = GOOD[:-8] + GOOD

@@ -23,6 +23,7 @@ def test_send_claim_ack(server: ThreadServer, native: Native) -> None:
     [message] = native.claim()
     assert before <= message.pop("sent_at") <= server.clock()
     assert before + 30_000 <= message.pop("ready_at") <= server.clock() + 30_000
+    assert before <= message.pop("first_claimed_at") <= server.clock()
     assert message == {
         "id": sent["id"],
         "receipt": f"{sent['id']}.1",
@@ -32,6 +33,7 @@ def test_send_claim_ack(server: ThreadServer, native: Native) -> None:
         "attributes": {"k": "v"},
         "receives": 1,
         "came_from": None,
+        "group": None,
     }
     assert native.claim() == []
     assert native.done("ack", message["receipt"]) == [True]

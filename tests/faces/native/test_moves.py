@@ -9,7 +9,7 @@ import pytest
 from penstock import keys, limits
 from penstock.model import Key, Settings
 from penstock.stores import open_store
-from tests.faces.native.conftest import Native, bodies
+from tests.faces.native.conftest import STORES, Native, bodies
 from tests.servers import ThreadServer
 from tests.talk import Talk
 from tests.waiting import wait_until
@@ -91,6 +91,68 @@ def test_dead_letters_go_home(dead: Native) -> None:
     assert (bodies(home), {message["came_from"] for message in home}) == (['{"n": 1}', '{"n": 2}'], {None})
 
 
+@pytest.mark.parametrize("store", STORES)
+def test_who_arrives_as_new(dead: Native, server: ThreadServer) -> None:
+    """A message that goes home would otherwise be older than its retention when it arrives."""
+    dead.create("there")
+    first = dead.peek(queue="dead")["messages"]
+    server.clock.advance(60)
+    for asked, is_new in (
+        ({"source": "dead", "limit": 1}, True),
+        ({"source": "dead", "limit": 1, "as_new": False}, False),
+        ({"source": "q", "target": "there"}, False),
+        ({"source": "there", "target": "dead", "as_new": True}, True),
+    ):
+        before = {message["id"]: message for queue in ("q", "dead", "there") for message in peeked(dead, queue)}
+        moved = end(dead, start(dead, **asked))
+        assert (moved["as_new"], moved["status"]) == (is_new, "complete")
+        after = {message["id"]: message for queue in ("q", "dead", "there") for message in peeked(dead, queue)}
+        arrived = [after[one] for one in after.keys() - before.keys()]
+        assert len(arrived) == (moved["moved"] if is_new else 0)
+        assert all(message["sent_at"] >= first[0]["sent_at"] + 60_000 for message in arrived)
+        assert {(message["came_from"], message["receives"], message["first_claimed_at"]) for message in arrived} <= {
+            (None, 0, None)
+        }
+
+
+def peeked(native: Native, queue: str) -> list[dict[str, Any]]:
+    return native.peek(queue=queue)["messages"]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_dead_letter_goes_home_although_it_is_older_than_its_queue_keeps_messages(
+    dead: Native, server: ThreadServer
+) -> None:
+    dead.talk("PATCH", "/v1/queues/q", {"retention_ms": 60_000})
+    server.clock.advance(90)
+    assert end(dead, start(dead, source="dead"))["moved"] == 2
+    assert bodies(dead.claim(limit=10)) == ['{"n": 1}', '{"n": 2}']
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_how_many_messages_there_were(native: Native) -> None:
+    native.create("there")
+    native.send(*"abc", {"body": "d", "delay_ms": 60_000})
+    native.claim()
+    started = start(native, source="q", target="there", limit=1)
+    assert (started["total"], end(native, started)["total"]) == (4, 4)
+    assert end(native, start(native, source="q", target="there", dry_run=True))["total"] == 3
+
+
+def test_a_list_of_the_moves_from_one_queue(native: Native) -> None:
+    for name in ("there", "elsewhere"):
+        native.create(name)
+    moves = [end(native, start(native, source=source, target="elsewhere")) for source in ("q", "there", "q")]
+
+    def listed(query: str) -> list[str]:
+        return [move["id"] for move in native.talk("GET", f"/v1/moves?{query}").json["moves"]]
+
+    assert set(listed("source=q")) == {moves[0]["id"], moves[2]["id"]}
+    assert listed("source=there&limit=1") == [moves[1]["id"]]
+    assert len(listed("source=q&limit=1")) == 1
+    assert listed("source=elsewhere") == listed("source=nowhere") == listed("source=") == []
+
+
 def test_a_pace_and_a_cancel(native: Native) -> None:
     native.create("there")
     native.send(*(str(number) for number in range(50)))
@@ -138,6 +200,8 @@ def test_a_limit(native: Native) -> None:
         {"source": "q", "target": "there", "per_second": limits.MOVES_PER_SECOND + 1},
         {"source": "q", "target": "there", "per_second": 1.5},
         {"source": "q", "target": "there", "dry_run": 1},
+        {"source": "q", "target": "there", "as_new": "yes"},
+        {"source": "q", "as_new": 1},
     ],
 )
 def test_a_bad_request(native: Native, asked: dict[str, Any]) -> None:

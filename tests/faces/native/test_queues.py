@@ -8,6 +8,7 @@ import pytest
 
 from penstock import limits
 from penstock.limits import Limits
+from penstock.model import Settings
 from tests.faces.native.conftest import Native
 from tests.servers import ThreadServer
 from tests.talk import Talk
@@ -20,6 +21,10 @@ DEFAULTS = {
     "redrive": None,
     "ledger": "outcomes",
     "backoff": None,
+    "groups": "off",
+    "dedup_window_ms": 300_000,
+    "dedup_scope": "queue",
+    "labels": {},
 }
 
 
@@ -31,6 +36,7 @@ def test_create_with_an_empty_body_takes_the_defaults(server: ThreadServer, talk
     assert reply.json["name"] == "q"
     assert reply.json["settings"] == DEFAULTS
     assert before <= reply.json["created_at"] <= server.clock()
+    assert reply.json["modified_at"] == reply.json["created_at"]
 
 
 def test_create_with_every_setting(native: Native) -> None:
@@ -42,6 +48,10 @@ def test_create_with_every_setting(native: Native) -> None:
         "redrive": {"max_receives": 3, "dead_letter_queue": "q"},
         "ledger": "bodies",
         "backoff": {"first_ms": 5, "most_ms": 6},
+        "groups": "off",
+        "dedup_window_ms": 1_000,
+        "dedup_scope": "group",
+        "labels": {"team": "payments"},
     }
     assert native.create("all", **settings).json["settings"] == settings
     assert native.talk("GET", "/v1/queues/all").json["settings"] == settings
@@ -162,6 +172,11 @@ def test_an_update_changes_what_it_names_and_nothing_else(native: Native) -> Non
         {"ledger": "off"},
         {"backoff": {"first_ms": 1, "most_ms": 1}},
         {"backoff": None},
+        {"groups": "off"},
+        {"dedup": "window"},
+        {"dedup_window_ms": 86_400_000},
+        {"dedup_scope": "group"},
+        {"labels": {"team": "payments"}},
     ]
     expected = dict(DEFAULTS)
     for change in changes:
@@ -193,6 +208,61 @@ def test_a_refused_update_changes_nothing(native: Native) -> None:
     assert native.talk("GET", "/v1/queues/q").json["settings"] == DEFAULTS
 
 
+def test_a_change_of_settings_is_dated(server: ThreadServer, native: Native) -> None:
+    made = native.talk("GET", "/v1/queues/q").json
+    server.clock.advance(60)
+    changed = native.talk("PATCH", "/v1/queues/q", {"delay_ms": 1}).json
+    assert changed["created_at"] == made["created_at"] == made["modified_at"]
+    assert changed["modified_at"] >= made["modified_at"] + 60_000
+    assert native.talk("GET", "/v1/queues").json["queues"][0]["modified_at"] == changed["modified_at"]
+
+
+def test_labels_change_one_by_one(native: Native) -> None:
+    native.create("labelled", labels={"team": "payments", "stage": "test", "not there": None})
+
+    def labels(**change: str | None) -> dict[str, str]:
+        return native.talk("PATCH", "/v1/queues/labelled", {"labels": change}).json["settings"]["labels"]
+
+    assert labels() == {"team": "payments", "stage": "test"}
+    assert labels(stage="live", région="Zürich", empty="") == {
+        "team": "payments", "stage": "live", "région": "Zürich", "empty": "",
+    }  # fmt: skip
+    assert labels(team=None, empty=None, unknown=None) == {"stage": "live", "région": "Zürich"}
+    assert native.talk("PATCH", "/v1/queues/labelled", {"delay_ms": 1}).json["settings"]["labels"] == labels()
+
+
+def test_labels_at_their_limits(native: Native) -> None:
+    largest = {f"{number:02}" + "k" * 126: "é" * 256 for number in range(limits.LABELS)}
+    assert native.create("labelled", labels=largest).json["settings"]["labels"] == largest
+    reply = native.talk("PATCH", "/v1/queues/labelled", {"labels": {"one": "more"}})
+    assert (reply.status, reply.json) == (400, {"error": "a queue has at most 50 labels"})
+    one = next(iter(largest))
+    reply = native.talk("PATCH", "/v1/queues/labelled", {"labels": {"one": "more", one: None}})
+    assert (reply.status, len(reply.json["settings"]["labels"])) == (200, limits.LABELS)
+
+
+def test_labels_of_another_api_are_shown_and_left_alone(server: ThreadServer, native: Native) -> None:
+    reserved = {f"aws:{number}": "x" * 1_000 for number in range(limits.LABELS)}
+    with server.store.unit() as unit:
+        unit.create_queue("theirs", Settings(labels=reserved), 1)
+    assert native.talk("GET", "/v1/queues/theirs").json["settings"]["labels"] == reserved
+    changed = native.talk("PATCH", "/v1/queues/theirs", {"labels": {"mine": "x"}}).json["settings"]["labels"]
+    assert changed == {**reserved, "mine": "x"}
+    reply = native.talk("PATCH", "/v1/queues/theirs", {"labels": {"aws:1": None}})
+    assert (reply.status, reply.json) == (400, {"error": "labels that begin with aws: are reserved: 'aws:1'"})
+
+
+def test_groups_are_chosen_when_a_queue_is_made(native: Native) -> None:
+    assert native.create("line", groups="fifo").json["settings"]["groups"] == "fifo"
+    for queue, groups in (("line", "off"), ("q", "fifo")):
+        reply = native.talk("PATCH", f"/v1/queues/{queue}", {"groups": groups, "delay_ms": 5})
+        assert (reply.status, list(reply.json)) == (400, ["error"])
+        assert "chosen when it is made" in reply.json["error"]
+    assert native.talk("PATCH", "/v1/queues/line", {"groups": "fifo", "delay_ms": 5}).status == 200
+    assert native.talk("PATCH", "/v1/queues/line", {"dedup": "claim"}).status == 400
+    assert native.talk("GET", "/v1/queues/q").json["settings"] == DEFAULTS
+
+
 # Refusals
 
 BAD_SETTINGS: list[Any] = [
@@ -208,6 +278,29 @@ BAD_SETTINGS: list[Any] = [
     {"dedup": "sometimes"},
     {"dedup": None},
     {"dedup": 1},
+    {"groups": "line"},
+    {"groups": None},
+    {"groups": True},
+    {"groups": "fifo", "dedup": "claim"},
+    {"dedup_window_ms": 999},
+    {"dedup_window_ms": 86_400_001},
+    {"dedup_window_ms": 10**30},
+    {"dedup_window_ms": "1000"},
+    {"dedup_window_ms": None},
+    {"dedup_scope": "message"},
+    {"dedup_scope": None},
+    {"labels": None},
+    {"labels": []},
+    {"labels": {"team": 1}},
+    {"labels": {"": "x"}},
+    {"labels": {"x" * 129: "x"}},
+    {"labels": {"team": "x" * 257}},
+    {"labels": {"team": "\0"}},
+    {"labels": {"te\nam": "x"}},
+    {"labels": {"aws:team": "x"}},
+    {"labels": {"aws:team": None}},
+    {"labels": {"team": {"of": "x"}}},
+    {"labels": {f"label-{number}": "" for number in range(51)}},
     {"ledger": "all"},
     {"redrive": {}},
     {"redrive": "dead"},
@@ -280,7 +373,7 @@ def test_a_name_at_the_length_limit_works(native: Native) -> None:
 
 
 def test_settings_that_are_too_large_are_refused(talk: Talk) -> None:
-    assert talk("PUT", "/v1/queues/q", b'{"padding": "' + b"x" * 70_000 + b'"}').status == 413
+    assert talk("PUT", "/v1/queues/q", b'{"padding": "' + b"x" * 300_000 + b'"}').status == 413
 
 
 def test_head_answers_as_get_without_a_body(native: Native) -> None:

@@ -104,6 +104,28 @@ def test_attributes_and_bytes(plant, tmp_path: Path) -> None:
     assert found == {(b"\xff\x00", "{'k': 'v'}", "x/y"), (b"", "{}", "x/y")}
 
 
+def test_groups_and_dedup_ids(plant, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("customer,order\n7,a\n7,b\n8,a\n,c\n")
+    plant.client.create_queue("line", groups="fifo", dedup="window")
+    shape = Shape(group_column="customer", dedup_id_column="order")
+    summary = plant.load(tmp_path / "t.csv", queue="line", shape=shape)
+    assert (summary.messages, summary.stored) == (4, 3)
+    found = [(message.json, message.group) for message in plant.client.claim("line", 9)]
+    assert sorted(found, key=str) == [
+        ({"customer": "7", "order": "a"}, "7"),
+        ({"customer": "7", "order": "b"}, "7"),
+        ({"customer": None, "order": "c"}, None),
+    ]
+    assert plant.load(tmp_path / "t.csv", queue="line", shape=shape).repeated == 4
+
+
+def test_a_shape_is_known_by_what_it_names() -> None:
+    assert set(Shape().known()) == {
+        "format", "schema", "body_column", "content_type", "content_type_column", "attributes_column",
+    }  # fmt: skip
+    assert Shape(group_column="a").known() == {**Shape().known(), "group_column": "a"}
+
+
 def test_a_dry_run_changes_nothing(plant, lines: Path) -> None:
     summary = plant.load(lines, queue="new", create=True, dry_run=True)
     assert (summary.files, summary.stored, summary.created) == (1, 0, True)

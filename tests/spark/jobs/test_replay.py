@@ -8,6 +8,7 @@ import pytest
 from penstock.client import ShipmentRef
 from penstock.spark.jobs import JobFailed
 from penstock.spark.jobs.replay import consumer_for, send_shipment
+from penstock.spark.lake import Place
 
 HOUR_MS = 3_600_000
 
@@ -81,6 +82,33 @@ def test_from_the_lake(plant) -> None:
     assert (again.sent, again.repeated) == (0, 2)
     assert plant.replay(lake=plant.root, where="body > 'a'", yes=True, label="once more").sent == 2
     assert plant.drained() == [b"a", b"b", b"c"]
+
+
+def test_groups_go_along(plant) -> None:
+    plant.send("q", "a", "b", group="g")
+    plant.send("q", "c")
+    assert plant.replay(queue="q", where="`group` = 'g' AND body = 'b'", yes=True).sent == 1
+    assert plant.replay(queue="q", yes=True).sent == 2
+    assert {(it.text, it.group) for it in plant.client.peek("other").messages} == {("a", "g"), ("b", "g"), ("c", None)}
+    plant.drain("other")
+    plant.replay("q", lake=plant.root, where="group IS NOT NULL", yes=True)
+    assert {(it.text, it.group) for it in plant.client.peek("q").messages} == {("a", "g"), ("b", "g")}
+
+
+def test_from_a_lake_of_before_there_were_groups(plant) -> None:
+    plant.send("q", "a", group="g")
+    plant.drain()
+    plant.send("q", "b")
+    plant.drain()
+    old = plant.lake.folder(Place("drain", 2, "q"))
+    rows = plant.spark.read.parquet(old).drop("group").collect()
+    schema = plant.spark.read.parquet(old).drop("group").schema
+    plant.spark.createDataFrame(rows, schema).write.mode("overwrite").parquet(old)
+    assert plant.drained("body", "group") == [(b"a", "g"), (b"b", None)]
+    assert plant.replay(lake=plant.root, where="group IS NULL").matched == 1
+    plant.replay(lake=plant.root, yes=True)
+    assert {(it.text, it.group) for it in plant.client.peek("other").messages} == {("a", "g"), ("b", None)}
+    assert plant.replay(lake=plant.root, yes=True).sent == 0
 
 
 def test_from_a_lake_of_json(plant) -> None:

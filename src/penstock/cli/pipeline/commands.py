@@ -42,6 +42,8 @@ _DAY_OR_INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:
 @click.option("--content-type", metavar="TYPE", help="Content type of every message.")
 @click.option("--content-type-column", metavar="NAME", help="The column that is the content type.")
 @click.option("--attributes-column", metavar="NAME", help="The column with the attributes: a map, struct or JSON.")
+@click.option("--group-column", metavar="NAME", help="The column that is the group; it stays in the body.")
+@click.option("--dedup-id-column", metavar="NAME", help="The column that is the dedup id; it stays in the body.")
 @dry_run_option
 @server_options
 @spark_options
@@ -52,7 +54,8 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
     SOURCE is a file, a folder or a pattern, of any scheme that Spark reads: Parquet, JSON lines, CSV with a header,
     or text. The same files can be loaded again: what was sent is not stored again.
     """
-    names = ("format", "schema", "body_column", "content_type", "content_type_column", "attributes_column")
+    columns = ("body_column", "content_type_column", "attributes_column", "group_column", "dedup_id_column")
+    names = ("format", "schema", "content_type", *columns)
     shape = imported(_JOBS, "Shape")(**{name: options.pop(name) for name in names})
     return run(imported(_JOBS, "load"), as_json, server_of(options), sources=source, shape=shape, **options)
 
@@ -194,7 +197,7 @@ def replay(as_json: bool, yes: bool, **options: Any) -> int | None:
     """Send messages once more, from a lake or from a dead-letter queue.
 
     Without --yes it only says how many match. The filter may use id, sent_at, content_type, attributes, receives,
-    queue and body, which is text there.
+    queue, group and body, which is text there.
     """
     if (options["lake"] is None) == (options["queue"] is None):
         raise click.UsageError("name either --lake or --queue")

@@ -136,6 +136,8 @@ def _check_schema(schema: pa.Schema, known: Sequence[str]) -> None:
         "content_type": texts,
         "attributes": {pa.map_(pa.string(), pa.string())},
         "delay_ms": {pa.int64(), pa.int32()},
+        "group": texts,
+        "dedup_id": texts,
         "receipt": texts,
     }
     if known[0] not in schema.names:

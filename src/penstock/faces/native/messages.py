@@ -39,7 +39,7 @@ from penstock.faces.native.arrow import (
     texts,
     wants_arrow,
 )
-from penstock.faces.native.requests import MEDIUM, QUEUE, Duration, Instant, query_number, route
+from penstock.faces.native.requests import MEDIUM, QUEUE, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission
 from penstock.faces.refusals import NO_SUCH_QUEUE
@@ -55,6 +55,13 @@ class ClaimRequest(Struct, forbid_unknown_fields=True):
         Duration | None, Meta(description="how long to hold them; by default the queue's `visibility_ms`")
     ] = None
     wait_ms: Annotated[int, Meta(ge=0, le=limits.WAIT_MS, description="how long to wait for the first one")] = 0
+    attempt: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=limits.ATTEMPT_LENGTH)] | None,
+        Meta(
+            description="the caller's own name for this claim, in printable characters: repeated with it within five "
+            "minutes, it gets the same messages again, as long as it still holds all of them"
+        ),
+    ] = None
 
 
 class PurgeRequest(Struct, forbid_unknown_fields=True):
@@ -73,7 +80,7 @@ class MessageView(Struct, gc=False):
         int,
         Meta(
             ge=0,
-            description="the end of its claim or delay; 0 when it is ready",
+            description="the end of its claim or delay; 0 when it is ready, also behind another of its group",
             extra_json_schema={"format": "int64"},
         ),
     ]
@@ -81,6 +88,8 @@ class MessageView(Struct, gc=False):
     came_from: Annotated[
         str | None, Meta(description="of a dead letter: the queue in which it could not be dealt with")
     ]
+    group: Annotated[str | None, Meta(description="to which others it belongs")]
+    first_claimed_at: Annotated[Instant | None, Meta(description="when it was first claimed in this queue")]
     body: Annotated[
         str | UnsetType, Meta(description="the bytes, where they are UTF-8; an empty message has an empty one")
     ] = UNSET
@@ -97,12 +106,18 @@ class ClaimedMessage(MessageView, gc=False, kw_only=True):
     receipt: Annotated[str, Meta(description="for ack, renew and release")]
 
 
+class PeekedMessage(MessageView, gc=False, kw_only=True):
+    behind: Annotated[
+        bool, Meta(description="others of its group are before it, and it can only be claimed after or with them")
+    ]
+
+
 class ClaimedMessages(Struct):
     messages: list[ClaimedMessage]
 
 
 class MessagePage(Struct):
-    messages: list[MessageView]
+    messages: list[PeekedMessage]
     after: Annotated[str | None, Meta(description="the cursor of this page")]
 
 
@@ -123,6 +138,8 @@ MESSAGE_EXAMPLE = {
     "ready_at": 1_760_000_030_000,
     "receives": 1,
     "came_from": None,
+    "group": "customer-7",
+    "first_claimed_at": 1_760_000_000_000,
     "body": "one",
 }
 _LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "At most this many.", default=10)
@@ -132,15 +149,16 @@ _PEEK = Op(
     id="peek",
     tag=TAG,
     summary="Look at messages",
-    description="In any state; it changes nothing. Ready ones come by age, then the others by when they become ready. "
-    "A page holds about 16 MiB of bodies at most.",
+    description="In any state; it changes nothing. Ready ones come by age, then the others by when they become ready, "
+    "then by age those that are behind others of their group. A page holds about 16 MiB of bodies and attributes at "
+    "most.",
     parameters=(QUEUE, _LIMIT, _AFTER),
     answers={
         200: also(
             answer(
                 "A page of messages.",
                 MessagePage,
-                {"messages": [MESSAGE_EXAMPLE], "after": "1760000030000-1"},
+                {"messages": [{**MESSAGE_EXAMPLE, "behind": False}], "after": "1760000030000-1"},
                 headers=NEXT_PAGE,
             ),
             ARROW_MEDIA,
@@ -154,9 +172,14 @@ _CLAIM = Op(
     tag=TAG,
     summary="Claim messages",
     description="Takes ready messages, oldest first, and hides them from everybody else. It stops at about 16 MiB of "
-    "bodies, and never waits for more once it has one.",
+    "bodies and attributes, and never waits for more once it has one.",
     parameters=(QUEUE,),
-    body=body(ClaimRequest, {"limit": 10, "hold_ms": 60_000}, required=False),
+    body=body(
+        ClaimRequest,
+        {"limit": 10, "hold_ms": 60_000},
+        required=False,
+        repeatable={"limit": 10, "wait_ms": 20_000, "attempt": "worker-7/1"},
+    ),
     answers={
         200: also(
             answer(
@@ -202,7 +225,10 @@ class _Messages:
         [queue] = request.params
         asked = _read_claim(request.body)
         told = _claimed_in_arrow if wants_arrow(request) else _claimed
-        return self._broker.claim(queue, asked.limit, asked.hold_ms, asked.wait_ms).map(told)
+        attempt = asked.attempt
+        if attempt is not None:
+            checked_word("attempt", attempt, limits.ATTEMPT_LENGTH)
+        return self._broker.claim(queue, asked.limit, asked.hold_ms, asked.wait_ms, attempt).map(told)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params
@@ -246,8 +272,29 @@ def message_view(message: Message) -> MessageView:
         message.ready_at,
         message.receives,
         message.came_from,
+        message.group,
+        message.first_claimed_at,
         text,
         in_base64,
+    )
+
+
+def _peeked_view(message: Message) -> PeekedMessage:
+    text, in_base64 = body_texts(message.body)
+    return PeekedMessage(
+        message.id,
+        message.queue,
+        message.content_type,
+        message.attributes or {},
+        message.sent_at,
+        _ready_at(message),
+        message.receives,
+        message.came_from,
+        message.group,
+        message.first_claimed_at,
+        text,
+        in_base64,
+        behind=message.ready_at == limits.BEHIND,
     )
 
 
@@ -263,10 +310,18 @@ def _claimed_view(message: Message) -> ClaimedMessage:
         message.ready_at,
         message.receives,
         message.came_from,
+        message.group,
+        message.first_claimed_at,
         text,
         in_base64,
         receipt=_receipt(message),
     )
+
+
+def _ready_at(message: Message) -> int:
+    """A message behind another of its group has no instant of its own. It counts as ready, since a claim may take it
+    together with those before it."""
+    return 0 if message.ready_at == limits.BEHIND else message.ready_at
 
 
 def messages_in_arrow(messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]) -> Response:
@@ -279,10 +334,13 @@ def messages_in_arrow(messages: Sequence[Message], claimed: bool = False, *heade
         "sent_at": instants([message.sent_at for message in messages]),
         "receives": integers([message.receives for message in messages], 32),
         "queue": texts([message.queue for message in messages]),
-        "ready_at": instants([message.ready_at for message in messages]),
+        "ready_at": instants([_ready_at(message) for message in messages]),
     }
     if claimed:
         columns["receipt"] = texts([_receipt(message) for message in messages])
+    # At the end, as all columns that were not there from the beginning.
+    columns["group"] = texts([message.group for message in messages])
+    columns["first_claimed_at"] = instants([message.first_claimed_at for message in messages])
     return stream_response(columns, *headers)
 
 
@@ -303,7 +361,7 @@ def _purged(purged: int) -> Response:
 
 
 def _peeked(messages: list[Message]) -> Response:
-    return json_response(200, MessagePage([message_view(message) for message in messages], _after(messages)))
+    return json_response(200, MessagePage([_peeked_view(message) for message in messages], _after(messages)))
 
 
 def _peeked_in_arrow(messages: list[Message]) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -70,6 +71,13 @@ class MoveRequest(Struct, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=limits.MOVES_PER_SECOND)] | None, Meta(description="no faster than this")
     ] = None
     dry_run: Annotated[bool, Meta(description="count what would move, and move nothing")] = False
+    as_new: Annotated[
+        bool | None,
+        Meta(
+            description="whether they arrive as if they were sent then, with a new id and a new age; by default those "
+            "that go back do, and those that go to a `target` do not"
+        ),
+    ] = None
 
 
 class MoveView(Struct):
@@ -80,7 +88,9 @@ class MoveView(Struct):
     limit: _Counted | None
     per_second: _Counted | None
     dry_run: Annotated[bool, Meta(description="it only counts")]
+    as_new: Annotated[bool, Meta(description="messages arrive with a new id and a new age")]
     status: Annotated[str, Meta(extra_json_schema={"enum": list(_STATUS_WORDS.values())})]
+    total: Annotated[int, Meta(ge=0, description="messages in the source when it started")]
     examined: Annotated[int, Meta(ge=0, description="messages looked at")]
     matched: Annotated[int, Meta(ge=0, description="those that match")]
     moved: Annotated[int, Meta(ge=0, description="those that have left the source")]
@@ -112,7 +122,9 @@ _EXAMPLE = {
     "limit": None,
     "per_second": 100,
     "dry_run": False,
+    "as_new": False,
     "status": "in-progress",
+    "total": 5_000,
     "examined": 2_000,
     "matched": 120,
     "moved": 120,
@@ -123,14 +135,17 @@ _EXAMPLE = {
 }
 _MOVE = Param("move", text(minLength=1), "The id of the move.", where="path", example=_ID)
 _LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "At most this many.", default=100)
+_SOURCE = Param("source", text(), f"Only moves from this queue, of the latest {limits.LIST_LIMIT:,}.", example="orders")
 _NO_MOVE = answer("There is no such move.", Error, {"error": f"there is no move '{_ID}'"})
 
 _START = Op(
     id="move",
     tag=_TAG,
     summary="Move messages to another queue, or dead letters home",
-    description="Starts the move and answers at once. What is sent to the source later stays there. Messages keep "
-    "their id and their age, and have never been received in their new queue.",
+    description="Starts the move and answers at once. What is sent to the source later stays there. Messages "
+    "have never been received in their new queue. Those that go back arrive as new, since the time that they spent as "
+    "dead letters would count for their retention; those that go to a target keep their id and their age. `as_new` "
+    "says otherwise.",
     body=body(
         MoveRequest,
         {"source": "orders-dead", "target": "orders", "filter": {"older_than_ms": 0, "text": "timeout"}},
@@ -152,7 +167,7 @@ _LIST = Op(
     tag=_TAG,
     summary="List moves",
     description="The latest first: those in progress, and those that ended within a day.",
-    parameters=(_LIMIT,),
+    parameters=(_LIMIT, _SOURCE),
     answers={200: answer("The moves.", MoveList, {"moves": [_EXAMPLE]})},
 )
 _SHOW = Op(
@@ -205,15 +220,24 @@ class _Moves:
         return self._broker.moves.start(
             asked.source,
             asked.target,
-            MoveTerms(_selection(conditions), asked.limit, asked.per_second, asked.dry_run),
+            MoveTerms(
+                _selection(conditions),
+                asked.limit,
+                asked.per_second,
+                asked.dry_run,
+                asked.target is None if asked.as_new is None else asked.as_new,
+            ),
             Ages(conditions.older_than_ms, conditions.newer_than_ms),
         ).map(lambda move: json_response(201, _view(move)))
 
     def list(self, request: Request) -> Pending[Response]:
-        limit = query_number(request, _LIMIT)
-        return self._broker.moves.list(limit).map(
-            lambda moves: json_response(200, MoveList([_view(move) for move in moves]))
-        )
+        limit, source = query_number(request, _LIMIT), request.query_params().get(_SOURCE.name)
+
+        def listed(moves: Sequence[Move]) -> Response:
+            meant = [move for move in moves if source in (None, move.source)]
+            return json_response(200, MoveList([_view(move) for move in meant[:limit]]))
+
+        return self._broker.moves.list(limit if source is None else limits.LIST_LIMIT).map(listed)
 
     def show(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
@@ -264,7 +288,9 @@ def _view(move: Move) -> MoveView:
         terms.limit,
         terms.per_second,
         terms.dry_run,
+        terms.as_new,
         _STATUS_WORDS[move.status],
+        move.total,
         move.examined,
         move.matched,
         move.moved,

@@ -77,6 +77,13 @@ def query_flag(request: Request, param: Param) -> bool:
     return given == "true"
 
 
+def checked_word(name: str, word: str, longest: int) -> str:
+    """A name that the caller has given to something: every store can keep it, and every log show it."""
+    if not (0 < len(word) <= longest and word.isprintable()):
+        raise InvalidRequest(f"{name} has 1 to {longest} printable characters")
+    return word
+
+
 def query_consumer(request: Request) -> str | None:
     given = request.query_params().get(OF_CONSUMER.name)
     return None if given is None else _checked_consumer(given)

@@ -22,15 +22,16 @@ from penstock.faces.bodies import beginning, check_count, decoder, items_of, unr
 from penstock.faces.description import EXAMPLE_ID, Op, Param, Tag, also, answer, body, text
 from penstock.faces.media import media_type
 from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, is_arrow, read_columns
-from penstock.faces.native.requests import DURATION_BOUNDS, QUEUE, Duration, route
+from penstock.faces.native.requests import DURATION_BOUNDS, QUEUE, Duration, checked_word, route
 from penstock.faces.permission import Permission
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.ids import dedup_key_of
 from penstock.model import Draft, Sent, SentOnce
 from penstock.pending import Pending
 
 LINES = b"application/x-ndjson"
 _BULK = BodyRule(16 * 1024 * 1024)
-_COLUMNS = ("body", "content_type", "attributes", "delay_ms")
+_COLUMNS = ("body", "content_type", "attributes", "delay_ms", "group", "dedup_id")
 _COUNT = Meta(min_length=1, max_length=limits.SEND_LIMIT)
 
 
@@ -40,13 +41,24 @@ class SendMessage(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})] | None,
         Meta(description="bytes; a message has one of the two, up to 1 MiB"),
     ] = None
-    # The last three are checked below as well: in Arrow they come in columns.
+    # All that follow are checked below as well: in Arrow they come in columns.
     content_type: Annotated[
         Annotated[str, Meta(extra_json_schema={"maxLength": limits.CONTENT_TYPE_BYTES})] | None,
         Meta(description="printable characters"),
     ] = None
-    attributes: Annotated[dict[str, str] | None, Meta(description="at most 64 KiB as JSON")] = None
-    delay_ms: Annotated[Duration | None, Meta(description="instead of the queue's own delay")] = None
+    attributes: Annotated[dict[str, str] | None, Meta(description="at most 1 MiB as JSON")] = None
+    delay_ms: Annotated[
+        Duration | None,
+        Meta(description="instead of the queue's own delay; not for a message of a group, where `groups` is `fifo`"),
+    ] = None
+    group: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=limits.GROUP_LENGTH)] | None,
+        Meta(description="to which others it belongs, in printable characters; kept in order where `groups` is `fifo`"),
+    ] = None
+    dedup_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=limits.DEDUP_ID_LENGTH)] | None,
+        Meta(description="what makes it a twin of others, in printable characters; by default the hash of its body"),
+    ] = None
 
 
 class SendRequest(Struct, forbid_unknown_fields=True):
@@ -77,7 +89,7 @@ _OBJECT = body(
     SendRequest,
     {"messages": [{"body": "one"}, {"body": "two", "attributes": {"kind": "test"}}]},
     f"1 to {limits.SEND_LIMIT:,} messages: a JSON object, a line of JSON each, or an Arrow stream with a column `body` "
-    "and perhaps `content_type`, `attributes` and `delay_ms`.",
+    "and perhaps `content_type`, `attributes`, `delay_ms`, `group` and `dedup_id`.",
 )
 _LINE = '{"body": "one"}\n{"body_base64": "/w=="}\n'
 _SEND = Op(
@@ -205,11 +217,15 @@ def _draft(message: SendMessage) -> Draft:
             raise InvalidRequest("body_base64 is not base64") from error
     _check_size(len(body))
     content_type, attributes = message.content_type, message.attributes
+    group, dedup_id = message.group, message.dedup_id
     return Draft(
         body,
         None if content_type is None else _checked_type(content_type),
         None if attributes is None else _checked_attributes(attributes),
         message.delay_ms,
+        None,
+        None if dedup_id is None else _dedup_key(dedup_id),
+        None if group is None else _checked_group(group),
     )
 
 
@@ -222,12 +238,22 @@ def _from_arrow(body: bytes) -> list[Draft]:
         return [Draft(body) for body in bodies]
     missing = [None] * len(bodies)
     return [
-        Draft(body, _checked_type(content_type), _checked_attributes(attributes), _checked_delay(delay_ms))
-        for body, content_type, attributes, delay_ms in zip(
+        Draft(
+            body,
+            _checked_type(content_type),
+            _checked_attributes(attributes),
+            _checked_delay(delay_ms),
+            None,
+            None if dedup_id is None else _dedup_key(dedup_id),
+            None if group is None else _checked_group(group),
+        )
+        for body, content_type, attributes, delay_ms, group, dedup_id in zip(
             bodies,
             columns.get("content_type", missing),
             columns.get("attributes", missing),
             columns.get("delay_ms", missing),
+            columns.get("group", missing),
+            columns.get("dedup_id", missing),
             strict=True,
         )
     ]
@@ -261,6 +287,16 @@ def _checked_attributes(attributes: dict[str, str] | Iterable[tuple[str, str | N
     if len(encode_json(made)) > limits.ATTRIBUTES_BYTES:
         raise TooLarge(f"the attributes of a message are at most {limits.ATTRIBUTES_BYTES} bytes as JSON")
     return made  # type: ignore[return-value]
+
+
+@lru_cache(256)
+def _checked_group(group: str) -> str:
+    """Cached: many messages share it."""
+    return checked_word("group", group, limits.GROUP_LENGTH)
+
+
+def _dedup_key(dedup_id: str) -> bytes:
+    return dedup_key_of(checked_word("dedup_id", dedup_id, limits.DEDUP_ID_LENGTH))
 
 
 def _checked_delay(delay_ms: int | None) -> int | None:

@@ -86,7 +86,11 @@ class Receipts:
     # Deleting
 
     def delete(self, _request: Request, asked: DeleteMessageRequest, queue: str) -> Pending[None]:
-        return self._with_handle(asked.receipt_handle, queue, lambda held: self._delete(queue, [held])).map(_alone)
+        try:
+            held = _held(asked.receipt_handle, queue)
+        except Rejection as error:
+            return self._refuse(queue, error)
+        return self._delete(queue, [held]).map(_alone)
 
     def delete_batch(self, _request: Request, asked: DeleteMessageBatchRequest, queue: str) -> Pending[DeletedBatch]:
         entries = {str(entry.id): entry for entry in checked_entries(asked.entries, "DeleteMessageBatch")}
@@ -108,10 +112,11 @@ class Receipts:
     # Hiding
 
     def change(self, _request: Request, asked: ChangeMessageVisibilityRequest, queue: str) -> Pending[None]:
-        def hide(held: _Held) -> Pending[_Outcomes]:
-            return self._hide(queue, {_seconds(asked.visibility_timeout): [held]})
-
-        return self._with_handle(asked.receipt_handle, queue, hide).map(_alone)
+        try:
+            held, seconds = _held(asked.receipt_handle, queue), _seconds(asked.visibility_timeout)
+        except Rejection as error:
+            return self._refuse(queue, error)
+        return self._hide(queue, {seconds: [held]}).map(_alone)
 
     def change_batch(
         self, _request: Request, asked: ChangeMessageVisibilityBatchRequest, queue: str
@@ -149,20 +154,17 @@ class Receipts:
             return self._explain(queue, [], [], _of_hidden)
         return chained(gather([change(seconds, of_time) for seconds, of_time in times.items()]), judge)
 
-    def _with_handle(
-        self, handle: str | None, queue: str, use: Callable[[_Held], Pending[_Outcomes]]
-    ) -> Pending[_Outcomes]:
-        """Where there is no such queue, that is what the caller must hear, and not that the handle is wrong."""
-        try:
-            held = _held(handle, queue)
-        except Rejection as error:
-            if error.fault is not RECEIPT:
-                raise
-            refused = error
-            return self._explain(queue, [], [], _of_deleted).map(lambda _none: [refused])
-        return use(held)
-
     # What nothing was done with
+
+    def _refuse(self, queue: str, refused: Rejection) -> Pending[None]:
+        """Where there is no such queue, that is what is wrong."""
+
+        def judge(found: list[Queue | None]) -> None:
+            if found[0] is None:
+                raise QueueNotFound(queue)
+            raise refused
+
+        return self._broker.find_queues((queue,)).map(judge)
 
     def _explain(
         self,

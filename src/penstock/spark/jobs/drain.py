@@ -200,7 +200,7 @@ class _Drain:
 def kept(messages: DataFrame, claimed_at: int) -> DataFrame:
     """The columns that the lake keeps of a message."""
     columns = ("id", "body", "content_type", "attributes", "sent_at", "receives")
-    return messages.select(*columns, F.timestamp_millis(F.lit(claimed_at)).alias("claimed_at"))
+    return messages.select(*columns, F.timestamp_millis(F.lit(claimed_at)).alias("claimed_at"), "group")
 
 
 def decoded(messages: DataFrame, wanted: Body) -> DataFrame:

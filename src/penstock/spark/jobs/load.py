@@ -50,6 +50,13 @@ class Shape:
     content_type: str | None = None
     content_type_column: str | None = None
     attributes_column: str | None = None
+    group_column: str | None = None
+    dedup_id_column: str | None = None
+
+    def known(self) -> dict[str, str | None]:
+        """By which a load is known again: a column that was not there from the beginning counts where it is named."""
+        later = ("group_column", "dedup_id_column")
+        return {name: value for name, value in asdict(self).items() if value is not None or name not in later}
 
 
 @dataclass
@@ -105,7 +112,7 @@ def load(
                 sent = send_files(
                     found,
                     lambda file: messages_of(session, file.path, formats[file], shape),
-                    lambda file: key_of(file, queue, [asdict(shape)]),
+                    lambda file: key_of(file, queue, [shape.known()]),
                     server,
                     queue,
                     run.progress,
@@ -125,8 +132,14 @@ def format_of(path: str) -> str:
 
 def messages_of(spark: SparkSession, path: str, format: str, shape: Shape) -> DataFrame:  # noqa: A002
     """The rows of one file as messages."""
-    columns = (shape.body_column, shape.content_type_column, shape.attributes_column)
-    if format == "text" or (format == "json" and columns == (None, None, None)):
+    columns = (
+        shape.body_column,
+        shape.content_type_column,
+        shape.attributes_column,
+        shape.group_column,
+        shape.dedup_id_column,
+    )
+    if format == "text" or (format == "json" and all(name is None for name in columns)):
         content_type = shape.content_type or (JSON if format == "json" else "text/plain")
         return whole_lines(spark.read.text(path), content_type, with_blank=format == "text")
     reader = spark.read
@@ -156,11 +169,14 @@ def messages_from(
     body_column: str | None = None,
     content_type_column: str | None = None,
     attributes_column: str | None = None,
+    group_column: str | None = None,
+    dedup_id_column: str | None = None,
     *,
     content_type: str | None = None,
 ) -> DataFrame:
-    """Without a `body_column`, the body is a JSON object of all columns that are not used otherwise."""
-    for name in (body_column, content_type_column, attributes_column):
+    """Without a `body_column`, the body is a JSON object of all columns but those of the content type and the
+    attributes: a group or a dedup id is mostly a field of what is sent."""
+    for name in (body_column, content_type_column, attributes_column, group_column, dedup_id_column):
         if name is not None and name not in rows.columns:
             raise JobFailed(f"there is no column {name}; there are {', '.join(rows.columns)}")
     is_json = body_column is None
@@ -182,6 +198,9 @@ def messages_from(
         columns.append(default.alias("content_type"))
     if attributes_column is not None:
         columns.append(_attributes(rows, attributes_column).alias("attributes"))
+    for column, name in ((group_column, "group"), (dedup_id_column, "dedup_id")):
+        if column is not None:
+            columns.append(_quoted(column).cast("string").alias(name))
     return rows.select(*columns)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -47,7 +48,7 @@ LIMIT = 100_000
 # What a filter may use.
 VIEW = (
     "id string, sent_at timestamp, content_type string, attributes map<string,string>, receives int, queue string, "
-    "body string"
+    "body string, `group` string"
 )
 # Fixed: it is part of which message has which key.
 _PARTITIONS = 4
@@ -59,8 +60,8 @@ _BYTES = "_bytes"
 @dataclass(frozen=True)
 class Source:
     """What is replayed: the messages of a lake or of a queue, all of them or those of which `where` holds, SQL over id,
-    sent_at, content_type, attributes, receives, queue and body as text. A source in a lake is sent once; with another
-    `label` it is another source."""
+    sent_at, content_type, attributes, receives, queue, group and body as text. A source in a lake is sent once; with
+    another `label` it is another source."""
 
     lake: str | None = None
     queue: str | None = None
@@ -151,7 +152,7 @@ def matching(messages: DataFrame, where: str | None) -> DataFrame:
 
 
 def drafts(messages: DataFrame) -> DataFrame:
-    return messages.select("body", "content_type", "attributes")
+    return messages.select("body", "content_type", "attributes", "group")
 
 
 @dataclass
@@ -221,7 +222,8 @@ class _Replay:
         others: list[str] = []
         try:
             while self.summary.looked_at < total:
-                claimed = self.client.claim(queue, min(_PAGE, total - self.summary.looked_at), _HOLD_MS)
+                most = min(_PAGE, total - self.summary.looked_at)
+                claimed = self.client.claim(queue, most, _HOLD_MS, attempt=uuid4().hex)
                 if not claimed:
                     break
                 done = self._send_some(queue, claimed)
@@ -251,6 +253,7 @@ class _Replay:
                 "sent_at": pa.array([it.sent_at * 1000 for it in claimed], pa.timestamp("us", "UTC")),
                 "receives": pa.array([it.receives for it in claimed], pa.int32()),
                 "queue": pa.array([queue] * len(claimed), pa.string()),
+                "group": pa.array([it.group for it in claimed], pa.string()),
             }
         )
         chosen = matching(self.spark.createDataFrame(table), self.summary.where)

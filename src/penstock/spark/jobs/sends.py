@@ -65,7 +65,8 @@ NOTHING = Sent(0, 0, 0)
 
 
 def send(messages: DataFrame, server: Server, queue: str, key: str) -> Sent:
-    """Send the columns `body` (binary) and, where there are any, `content_type` and `attributes`. Raises JobFailed."""
+    """Send the columns `body` (binary) and, where there are any, `content_type`, `attributes`, `group` and `dedup_id`.
+    Raises JobFailed."""
 
     def task(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         context = TaskContext.get()
@@ -83,7 +84,7 @@ def send_each(messages: DataFrame, server: Server, queue: str, key: str) -> tupl
     def each(batch: pa.RecordBatch, client: Client) -> dict[str, Any]:
         total, receipts = NOTHING, []
         for row, (id_, receipt) in enumerate(zip(batch["id"].to_pylist(), batch["receipt"].to_pylist(), strict=True)):
-            message = batch.slice(row, 1).select(["body", "content_type", "attributes"])
+            message = batch.slice(row, 1).select(["body", "content_type", "attributes", "group"])
             total += _sent(message, client, queue, f"{key}/{id_}", itertools.count())
             receipts.append(receipt)
         return {**vars(total), "receipts": receipts}
@@ -93,7 +94,7 @@ def send_each(messages: DataFrame, server: Server, queue: str, key: str) -> tupl
             yield from _told(batches, lambda batch: each(batch, client))
 
     total, receipts = NOTHING, set()
-    chosen = messages.select("id", "receipt", "body", "content_type", "attributes")
+    chosen = messages.select("id", "receipt", "body", "content_type", "attributes", "group")
     for answer in _run(chosen, task):
         receipts |= set(answer.pop("receipts"))
         total += Sent(**answer)
