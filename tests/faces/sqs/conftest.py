@@ -100,12 +100,17 @@ def read_xml(element: ElementTree.Element, operation: str) -> Any:
         if name in PAIRS:
             key, value = child
             made.setdefault(PAIRS[name], {})[key.text or ""] = read_xml(value, operation)
-        elif name in REPEATED and not (name == "QueueUrl" and operation in ONE_URL):
+        elif name in REPEATED and not is_one(child, name, operation):
             listed = "queueUrls" if operation == "ListDeadLetterSourceQueues" else REPEATED[name]
             made.setdefault(listed, []).append(read_xml(child, operation))
         else:
             made[name] = read_xml(child, operation)
     return made
+
+
+def is_one(child: ElementTree.Element, name: str, operation: str) -> bool:
+    """The text of an error in a batch, and the URL of one queue, are called like items of lists."""
+    return (name == "Message" and not len(child)) or (name == "QueueUrl" and operation in ONE_URL)
 
 
 def numbers(value: Any) -> Any:
