@@ -138,7 +138,9 @@ def test_a_queue_stays_of_its_kind(sqs: Sqs, url: str) -> None:
         "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.",
     )
     assert sqs("SetQueueAttributes", QueueUrl=fifo, Attributes={"FifoQueue": "true"}) == {}
-    assert sqs.refused("SetQueueAttributes", QueueUrl=url, Attributes={"FifoQueue": "true"}).code == "InvalidAttributeName"
+    assert (
+        sqs.refused("SetQueueAttributes", QueueUrl=url, Attributes={"FifoQueue": "true"}).code == "InvalidAttributeName"
+    )
 
 
 def test_the_attributes_of_fifo_queues(sqs: Sqs) -> None:
@@ -217,10 +219,16 @@ ARN = f"arn:aws:sqs:us-east-1:{ACCOUNT}:"
         ("x", "Redrive policy is not a valid JSON map."),
         ("[]", "Redrive policy is not a valid JSON map."),
         ({"maxReceiveCount": 1}, "Redrive policy does not contain mandatory attribute: deadLetterTargetArn."),
-        ({"deadLetterTargetArn": f"{ARN}dead"}, "Redrive policy does not contain mandatory attribute: maxReceiveCount."),
+        (
+            {"deadLetterTargetArn": f"{ARN}dead"},
+            "Redrive policy does not contain mandatory attribute: maxReceiveCount.",
+        ),
         ({"deadLetterTargetArn": "dummy", "maxReceiveCount": 42}, "Invalid value for deadLetterTargetArn."),
         ({"deadLetterTargetArn": 1, "maxReceiveCount": 42}, "Invalid value for deadLetterTargetArn."),
-        ({"deadLetterTargetArn": "arn:aws:sns:x:y:dead", "maxReceiveCount": 1}, "Invalid value for deadLetterTargetArn."),
+        (
+            {"deadLetterTargetArn": "arn:aws:sns:x:y:dead", "maxReceiveCount": 1},
+            "Invalid value for deadLetterTargetArn.",
+        ),
         ({"deadLetterTargetArn": f"{ARN}none", "maxReceiveCount": 1}, "Dead letter target does not exist."),
         (
             {"deadLetterTargetArn": f"{ARN}dead.fifo", "maxReceiveCount": 1},
@@ -409,7 +417,10 @@ def test_a_policy_has_twenty_statements(in_json: Sqs) -> None:
 
 
 def test_a_policy_forbids_nothing(sqs: Sqs, url: str) -> None:
-    deny = {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}]}
+    deny = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Deny", "Principal": "*", "Action": "*", "Resource": "*"}],
+    }
     sqs("SetQueueAttributes", QueueUrl=url, Attributes={"Policy": json.dumps(deny)})
     sqs.send(url, "x")
     assert sqs.bodies(url) == ["x"]

@@ -89,9 +89,7 @@ def test_a_message_that_is_gone_cannot_be_hidden(sqs: Sqs, url: str) -> None:
     sqs.delete(url, message)
     for seconds in (0, 10):
         handle = message["ReceiptHandle"]
-        failure = sqs.refused(
-            "ChangeMessageVisibility", QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=seconds
-        )
+        failure = sqs.refused("ChangeMessageVisibility", QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=seconds)
         assert (failure.status, failure.code) == (400, "InvalidParameterValue")
         assert failure.message == f"Value {handle} for parameter ReceiptHandle is invalid. Reason: {GONE}"
 

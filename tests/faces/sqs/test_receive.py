@@ -100,9 +100,7 @@ def test_attributes_by_their_names(sqs: Sqs, url: str, names: list[str], shown: 
     sqs.send(url, MessageAttributes=NAMED)
     [message] = sqs.receive(url, MessageAttributeNames=names)
     assert message.get("MessageAttributes", {}) == {name: NAMED[name] for name in shown}
-    assert message.get("MD5OfMessageAttributes") == (
-        md5_of({name: NAMED[name] for name in shown}) if shown else None
-    )
+    assert message.get("MD5OfMessageAttributes") == (md5_of({name: NAMED[name] for name in shown}) if shown else None)
 
 
 def test_attributes_keep_their_types(sqs: Sqs, url: str) -> None:

@@ -140,7 +140,10 @@ def test_a_message_of_one_mebibyte(sqs: Sqs, url: str) -> None:
     sqs.send(url, "x" * most)
     sqs.send(url, "ü" * (most // 2))
     sqs.send(url, "\n" * (most - 9), MessageAttributes={"ab": text("c")})
-    for asked in ({"MessageBody": "x" * most + "x"}, {"MessageBody": "x" * most, "MessageAttributes": {"a": text("b")}}):
+    for asked in (
+        {"MessageBody": "x" * most + "x"},
+        {"MessageBody": "x" * most, "MessageAttributes": {"a": text("b")}},
+    ):
         failure = sqs.refused("SendMessage", QueueUrl=url, **asked)
         assert failure.code == "InvalidParameterValue"
         assert failure.message == (
