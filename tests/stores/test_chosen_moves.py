@@ -109,6 +109,14 @@ def test_a_delay_that_ends_meanwhile_hides_nothing(two):
     assert two.seen("there") == [b"x"]
 
 
+@pytest.mark.parametrize("limits", [Limits(move_bytes=100)])
+def test_large_attributes_keep_no_message_from_being_read(two):
+    two.send(*(Draft(b"yes %d" % number, attributes={"k": "v" * 200}) for number in range(5)), to="here")
+    two.moves.start("here", "there", terms=chosen(text="yes"))
+    assert end(two).moved == 5
+    assert two.seen("here") == []
+
+
 @pytest.mark.parametrize("limits", [Limits(move_bytes=10)])
 def test_bodies_are_read_a_few_at_a_time(two):
     two.send(*(b"x" * size for size in (4, 4, 4, 25, 1, 11, 0)), b"y" * 30, to="here")

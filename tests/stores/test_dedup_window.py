@@ -287,6 +287,7 @@ class TestForgetting:
         while window.sweep():
             pass
         window.now += WINDOW_MS
+        assert window.sweep() == 1
         assert window.sweep() == 0
 
     def test_a_queue_that_asks_no_more(self, window: Verbs) -> None:

@@ -308,7 +308,7 @@ class TestDeadLetterSources:
         assert dead.sources("dead", limit=2) == ["B", "a"]
         assert dead.sources("dead", after="a", limit=2) == ["c", "other"]
         assert dead.sources("dead", after="other", limit=2) == []
-        assert dead.sources("dead", after="bb") == ["c", "other"]
+        assert dead.sources("dead", after="bb") == dead.sources("dead", after="a\0") == ["c", "other"]
 
     def test_its_own(self, verbs):
         verbs.create()

@@ -56,7 +56,8 @@ class Movable(Protocol):
         others but those in shipments, by `ready_at`."""
 
     def bodies(self, queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
-        """The bodies of messages, in the order of `peek`, until they come to `budget`; at least one."""
+        """The bodies of messages, in the order of `peek`, until they and their attributes come to `budget`; at least
+        one."""
 
     def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool, as_new: bool) -> int:
         """Move these messages as `move` does, as far as they are still there, and say how many."""
@@ -117,7 +118,9 @@ def _look(store: Movable, source: Queue, move: Move, now: int, page: int, room: 
     bodies: Mapping[int, bytes] = {}
     if selector.reads_bodies and meant:
         bodies = store.bodies(source, [one.seq for one in meant], budget)
-    are_all_read = sum(map(len, bodies.values())) < budget
+        if meant[0].seq not in bodies:  # it waits behind another of its group, and those that are ready came first
+            bodies = {**bodies, **store.bodies(source, [meant[0].seq], budget)}
+    are_all_read = len(bodies) == len(meant)
     meant_seqs = {one.seq for one in meant}
     for one in candidates:
         if one.seq in meant_seqs:

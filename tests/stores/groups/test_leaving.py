@@ -428,6 +428,17 @@ class TestMoves:
         two.now += 1_000
         assert two.take(queue="here") == "a1 a4"
 
+    @pytest.mark.parametrize("limits", [Limits(move_bytes=1), Limits(move_bytes=5)])
+    def test_a_move_that_reads_bodies_comes_to_an_end(self, two: LineVerbs) -> None:
+        two.put("a1 a2 b1 a3 b2 -1 a4", to="here")
+        two.moves.start("here", "there", terms=MoveTerms(selection=Selection(text="a")))
+        for _ in range(50):
+            if two.moves.step(limit=3).status is MoveStatus.COMPLETE:
+                break
+        assert (two.moves.find().status, two.moves.find().moved) == (MoveStatus.COMPLETE, 4)
+        assert two.take(queue="there") == "a1 a2 a3 a4"
+        assert two.take(queue="here") == "b1 b2 -1"
+
     def test_a_delayed_head_goes_before_those_behind_it_when_a_move_chooses(self, verbs: LineVerbs) -> None:
         verbs.create_fifo("here", delay_ms=100)
         verbs.create_fifo("there")

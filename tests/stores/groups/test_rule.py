@@ -286,6 +286,13 @@ class TestDelays:
             unit.messages.send_once("q", "k", b"d", [draft("a1", delay_ms=1)], lines.now)
         assert not lines.send_once("k", b"x").repeated
 
+    def test_a_unit_goes_on_and_does_not_remember_the_idempotency_key(self, lines: LineVerbs) -> None:
+        with lines.unit() as unit:
+            with pytest.raises(InvalidRequest):
+                unit.messages.send_once("q", "k", b"d", [draft("a1", delay_ms=1)], lines.now)
+            assert not unit.messages.send_once("q", "k", b"d", [draft("a1")], lines.now).repeated
+        assert lines.take() == "a1"
+
     def test_without_a_group_it_may_have_one(self, lines: LineVerbs) -> None:
         lines.send(draft("-1", delay_ms=10), draft("-2"))
         assert lines.take() == "-2"

@@ -91,7 +91,8 @@ SELECT count(*) FROM queue WHERE deleted_at IS NULL;
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
 q.backoff_first_ms, q.backoff_most_ms,
-q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.deleted_at IS NULL AND q.name COLLATE "C" >= %s AND q.name COLLATE "C" < %s
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
+WHERE q.deleted_at IS NULL AND q.name COLLATE "C" >= %s AND q.name COLLATE "C" > %s AND q.name COLLATE "C" < %s
 ORDER BY q.name COLLATE "C" LIMIT %s;
 
 -- QueueSql.sources
@@ -136,9 +137,6 @@ UPDATE queue SET forgotten_through = %s WHERE number = %s AND forgotten_through 
 
 -- SendSql.unseen
 SELECT id FROM seen WHERE until <= %s ORDER BY until LIMIT %s;
-
--- SendSql.seen_in
-SELECT id FROM seen WHERE queue = %s LIMIT %s;
 
 -- SendSql.forget_unseen
 DELETE FROM seen WHERE id = ANY(%s::bigint[]);
@@ -794,12 +792,10 @@ LIMIT %s;
 -- SweepSql.queues_expired
 SELECT number, lowered_through, retention_ms, CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
-    AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 AND (seq + 0) > q.lowered_through ORDER BY (seq + 0) LIMIT 1) <= %s - q.retention_ms
-         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END
-         OR (q.grouped <> 0
-             AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 AND (seq + 0) > q.lowered_through ORDER BY (seq + 0) LIMIT 1)
-                      <= %s - q.retention_ms
-                  OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)))
+    AND (((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 AND (seq + 0) > q.lowered_through ORDER BY (seq + 0) LIMIT 1) <= %s - q.retention_ms
+         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 0 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)
+         OR (q.grouped <> 0 AND ((SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 AND (seq + 0) > q.lowered_through ORDER BY (seq + 0) LIMIT 1) <= %s - q.retention_ms
+         OR (SELECT sent_at FROM message WHERE queue = q.number AND ready_at = 253402300800000 ORDER BY (seq + 0) LIMIT 1) <= %s - CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END)))
 LIMIT %s;
 
 -- SweepSql.oldest

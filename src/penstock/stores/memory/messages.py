@@ -22,13 +22,13 @@ class MemoryMessages:
 
     def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
         found = self._session.queue(queue)
+        policy.refuse_own_delay(found.settings, drafts)
         place = found.number, key
         known = self._tables.sendings.get(place)
         if known is not None and known.sent_at >= now - self._session.limits.idempotency_ms:
             if known.digest != digest:
                 raise SendConflict(key)
             return SentOnce(known.count, known.stored, repeated=True)
-        policy.refuse_own_delay(found.settings, drafts)
         stored = sum(self._session.send(found, draft, now).stored for draft in drafts)
         row = SendingRow(digest, len(drafts), stored, now)
         self._tables.replace("sendings", {**self._tables.sendings, place: row})
@@ -106,7 +106,11 @@ class MemoryMessages:
         return messages
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
-        return self._session.purge(self._session.queue(queue).number, now, limit, through)
+        number = self._session.queue(queue).number
+        for place, seen in list(self._tables.seen.items()):
+            if place[0] == number and seen.seq <= through:
+                self._tables.put_seen(place, replace(seen, forgotten=True))
+        return self._session.purge(number, now, limit, through)
 
     def purge_older(
         self, queue: str, now: int, limit: int, through: int, sent_before: int, after: PeekAfter | None = None

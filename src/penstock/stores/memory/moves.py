@@ -106,7 +106,7 @@ class MemoryMoves:
             if budget <= 0:
                 break
             found[row.seq] = row.draft.body
-            budget -= len(row.draft.body)
+            budget -= row.size
         return found
 
     def carry(self, _here: Queue, there: Queue, seqs: Sequence[int], now: int, _claimed: bool, as_new: bool) -> int:

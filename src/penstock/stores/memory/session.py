@@ -70,7 +70,7 @@ class Session:
         here = self.tables.queues[row.queue]
         fits = receipt.claim in (None, row.claim) and receipt.queue in (None, here.queue.name)
         if now is not None and receipt.claim is not None and here.queue.settings.groups is Groups.FIFO:
-            fits = fits and row.is_held(now)
+            fits = fits and now < row.ready_at != limits.BEHIND and not row.put_off
         return row if fits and not here.deleted else None
 
     def ready(self, queue: Queue) -> Iterator[MessageRow]:
@@ -97,7 +97,7 @@ class Session:
         window_key = policy.window_key(settings, draft, hashed) if settings.dedup is Dedup.WINDOW else None
         if window_key is not None:
             seen = tables.seen.get((queue.number, window_key))
-            if seen is not None and seen.until > now:
+            if seen is not None and seen.until > now and not seen.forgotten:
                 return Sent(ids.make_id(tables.origin, seen.sent_at, seen.seq), False)
         if numbered is None:
             tables.last_seq += 1
@@ -105,7 +105,7 @@ class Session:
         if window_key is not None:
             tables.put_seen((queue.number, window_key), SeenRow(seq, sent_at, now + settings.dedup_window_ms))
         ready_at = policy.ready_at(settings, draft.delay_ms, now)
-        if policy.waits_in_line(settings, draft.group):
+        if draft.group is not None and (queue.number, draft.group) in tables.lines:
             ready_at = limits.BEHIND
         row = MessageRow(seq, queue.number, sent_at, draft, hashed, key, ready_at)
         tables.arrive(row)
@@ -217,8 +217,5 @@ class Session:
         doomed = list(islice((row for row in self.tables.in_order(number) if row.seq <= through), limit))
         for row in doomed:
             self.tables.depart(row, Outcome.PURGED, now)
-        for place, seen in list(self.tables.seen.items()):
-            if place[0] == number and seen.seq <= through:
-                self.tables.put_seen(place, None)
         self.mend_lines(now)
         return len(doomed)

@@ -90,11 +90,12 @@ class SendingRow(Struct, frozen=True):
 
 
 class SeenRow(Struct, frozen=True):
-    """The first message with a dedup key, which is known again `until` an instant."""
+    """The first message with a dedup key, which is known again `until` an instant, unless a purge has it forgotten."""
 
     seq: int
     sent_at: int
     until: int
+    forgotten: bool = False
 
 
 class AttemptRow(Struct, frozen=True):

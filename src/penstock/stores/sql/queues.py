@@ -9,8 +9,8 @@ from penstock.errors import DeadLetterQueueNotFound, QueueExists
 from penstock.model import Queue, QueuePage, Settings
 from penstock.stores.sql.session import Session, attributes_text, queue_of
 
-# Characters that no name has, and that come before and after all others.
-_BEFORE_ALL = "\x01"
+# Characters that no name has, and that come before and after all others. No database is asked for the first.
+_BEFORE_ALL = "\0"
 _PAST_ALL = "\U0010ffff"
 
 
@@ -36,7 +36,8 @@ class QueueSql:
     page: str = "SELECT {queue} FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT ? OFFSET ?"
     count: str = "SELECT count(*) FROM queue WHERE deleted_at IS NULL"
     by_name: str = """
-        SELECT {queue} FROM {queue_by_name} WHERE q.deleted_at IS NULL AND {queue_name} >= ? AND {queue_name} < ?
+        SELECT {queue} FROM {queue_by_name}
+        WHERE q.deleted_at IS NULL AND {queue_name} >= ? AND {queue_name} > ? AND {queue_name} < ?
         ORDER BY {queue_name} LIMIT ?"""
     sources: str = """
         SELECT {queue} FROM queue AS q
@@ -95,13 +96,15 @@ class Queues:
         return QueuePage(self._session.scalar(self._sql.count), [queue_of(row) for row in rows])
 
     def page_by_name(self, prefix: str, after: str, limit: int) -> list[Queue]:
-        first = max(prefix, after + _BEFORE_ALL if after else "")
-        rows = self._session.engine.rows(self._sql.by_name, (first, prefix + _PAST_ALL, limit))
+        if _BEFORE_ALL in prefix:
+            return []
+        rows = self._session.engine.rows(self._sql.by_name, (prefix, _nameable(after), prefix + _PAST_ALL, limit))
         return [queue_of(row) for row in rows]
 
     def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
         number = self._session.queue(queue).number
-        return [queue_of(row) for row in self._session.engine.rows(self._sql.sources, (number, after, limit))]
+        rows = self._session.engine.rows(self._sql.sources, (number, _nameable(after), limit))
+        return [queue_of(row) for row in rows]
 
     def _columns(self, settings: Settings) -> tuple[int | str | None, ...]:
         """All but those that are fixed."""
@@ -126,3 +129,8 @@ class Queues:
             int(settings.dedup_scope),
             attributes_text(settings.labels),
         )
+
+
+def _nameable(after: str) -> str:
+    """The same names come after this one."""
+    return after.partition(_BEFORE_ALL)[0]

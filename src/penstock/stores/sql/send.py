@@ -17,7 +17,7 @@ from penstock.ids import body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Groups, Numbered, Queue, Reservation, Sent, SentOnce
 from penstock.stores.sql.engine import ARRIVING, Row
 from penstock.stores.sql.lines import group_bytes, has_lines
-from penstock.stores.sql.session import Session, attributes_text
+from penstock.stores.sql.session import Session, attributes_text, seq_in
 from penstock.stores.sql.twins import Twins
 
 
@@ -40,14 +40,12 @@ class SendSql:
         FROM seen WHERE queue = ? AND dedup_key = ? {lock}"""
     forget_seen: str = "UPDATE queue SET forgotten_through = ? WHERE number = ? AND forgotten_through < ?"
     unseen: str = "SELECT id FROM seen WHERE until <= ? ORDER BY until LIMIT ?"
-    seen_in: str = "SELECT id FROM seen WHERE queue = ? LIMIT ?"
     forget_unseen: str = "DELETE FROM seen WHERE {among:id}"
     # Of reserved numbers, those whose messages are in the store or were.
     known: str = "SELECT seq FROM message WHERE {among:seq} UNION SELECT seq FROM ledger WHERE {among:seq}"
 
 
 # Of a row of `ARRIVING`.
-_SEQ = ARRIVING.index("seq")
 _READY_AT = ARRIVING.index("ready_at")
 _GROUP = ARRIVING.index("grp")
 # A sequence number, and when the message was sent.
@@ -131,7 +129,7 @@ class Sends:
             twin = None
             if dedup is Dedup.SEND:
                 # Each may be the twin of the one before, which has to be there to be found.
-                self._store_in_line(queue, rows, numbers is not None, now)
+                self._store_in_line(queue, rows, now)
                 rows = []
                 twin = self._twins.find_of(queue, draft, now)
             if twin is not None:
@@ -141,7 +139,7 @@ class Sends:
             if is_new:
                 rows += arriving(queue, (seq,), (sent_at,), (draft,), now)
             sent.append(Sent(make_id(session.origin, sent_at, seq), is_new))
-        self._store_in_line(queue, rows, numbers is not None, now)
+        self._store_in_line(queue, rows, now)
         return sent
 
     def _first_seen(self, queue: Queue, draft: Draft, number: Number | None, now: int) -> tuple[Number, bool]:
@@ -169,9 +167,9 @@ class Sends:
     def _next_seq(self) -> int:
         return self._session.engine.next_seqs(1)[0]
 
-    def _store_in_line(self, queue: Queue, rows: Sequence[Row], are_numbered: bool, now: int) -> None:
-        """Each behind the others of its group, if there are any. A number that was given out before may be lower than
-        theirs: then it stands before them."""
+    def _store_in_line(self, queue: Queue, rows: Sequence[Row], now: int) -> None:
+        """Of each group, the first message keeps its `ready_at` if none is there, and the others stand behind. One
+        whose number was given out before may come before those that are there."""
         session, lines = self._session, self._session.lines
         groups = sorted({row[_GROUP] for row in rows if row[_GROUP] is not None}) if has_lines(queue) else []
         if not groups:
@@ -179,30 +177,33 @@ class Sends:
                 self._store(queue, rows)
             return
         firsts = lines.firsts(queue, groups)
-        present = set(firsts)
+        begun = set(firsts)
+        overtaken: dict[bytes, int] = {}
         placed: list[Row] = []
-        for row in rows:
+        for row in sorted(rows, key=seq_in):
             group = row[_GROUP]
-            if group in present:
+            if group in begun:
                 row = (*row[:_READY_AT], limits.BEHIND, *row[_READY_AT + 1 :])
+                if group in firsts and seq_in(row) < seq_in(firsts[group]):
+                    overtaken[group] = seq_in(firsts[group])
             elif group is not None:
-                present.add(group)
+                begun.add(group)
             placed.append(row)
         self._store(queue, placed)
-        if are_numbered:
-            lines.return_behind([*(seq for seq, *_ in firsts.values()), *(row[_SEQ] for row in rows)])
-            session.lift(queue, groups, now)
+        if overtaken:
+            lines.return_behind(sorted(overtaken.values()))
+            session.lift(queue, sorted(overtaken), now)
 
     def forget_seen(self, queue: Queue, through: int) -> None:
-        """Of messages up to this one, which may well be gone."""
-        if queue.settings.dedup is Dedup.WINDOW:
-            self._session.engine.run(self._sql.forget_seen, (through, queue.number, through))
+        """Of messages up to this one, which may well be gone. The queue may ask again later, where it does not now."""
+        self._session.engine.run(self._sql.forget_seen, (through, queue.number, through))
 
     # Once per idempotency key
 
     def send_once(self, queue: str, key: str, digest: bytes, drafts: Sequence[Draft], now: int) -> SentOnce:
         session = self._session
         found = session.queue(queue)
+        policy.refuse_own_delay(found.settings, drafts)
         place = found.number, key.encode()
         # First the key, so that another server that has the same one waits here before it stores anything.
         while not session.engine.add(self._sql.remember, (*place, digest, len(drafts), len(drafts), now)):
@@ -229,23 +230,16 @@ class Sends:
             return SentOnce(messages, stored, repeated=True)
         return None
 
-    def forget_queue(self, number: int, limit: int) -> int:
-        """Dedup keys of a window in a queue that was deleted, up to `limit` of them. How many."""
-        return self._forget(self._session.engine.rows(self._sql.seen_in, (number, limit)))
-
-    def _forget(self, seen: Sequence[Row]) -> int:
-        engine = self._session.engine
-        if seen:
-            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in seen),))
-        return len(seen)
-
     def sweep(self, now: int, limit: int) -> int:
         """Forget keys that are old."""
         engine = self._session.engine
         old = engine.rows(self._sql.old, (now - self._session.limits.idempotency_ms, max(0, limit)))
         if old:
             engine.run(self._sql.forget_old, (engine.listed(number for (number,) in old),))
-        return len(old) + self._forget(engine.rows(self._sql.unseen, (now, max(0, limit - len(old)))))
+        unseen = engine.rows(self._sql.unseen, (now, max(0, limit - len(old))))
+        if unseen:
+            engine.run(self._sql.forget_unseen, (engine.listed(number for (number,) in unseen),))
+        return len(old) + len(unseen)
 
     # Under numbers that were given out before, so that ids are known before their messages are stored
 

@@ -62,7 +62,7 @@ def size_of(rows: Sequence[Row]) -> int:
     size = sum([len(body_in(row)) for row in rows])
     attributes = [attributes_in(row) for row in rows]
     if not _NO_ATTRIBUTES.issuperset(attributes):
-        size += sum([len(text.encode()) for text in attributes if text is not None])
+        size += sum([len(text if text.isascii() else text.encode()) for text in attributes if text is not None])
     return size
 
 

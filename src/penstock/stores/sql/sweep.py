@@ -27,8 +27,14 @@ _LINES_LOOKED_AT = 50
 _HOLDS_MESSAGES = "(SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0"
 # What the sweep grants to the messages that were in a queue `q` when its retention was lowered.
 _KEPT_MS = "CASE WHEN q.kept_ms > q.retention_ms THEN q.kept_ms ELSE q.retention_ms END"
-_OLDEST = "SELECT sent_at FROM {walk} WHERE queue = q.number AND ready_at = 0"
-_OLDEST_BEHIND = f"SELECT sent_at FROM {{walk}} WHERE queue = q.number AND ready_at = {limits.BEHIND}"
+
+
+def _is_past(place: int) -> str:
+    """Whether the oldest message of a queue `q` that stands there is past its retention. Its parameters are the
+    instant, twice."""
+    oldest = f"SELECT sent_at FROM {{walk}} WHERE queue = q.number AND ready_at = {place}"
+    return f"""(({oldest} AND {{age}} > q.lowered_through ORDER BY {{age}} LIMIT 1) <= ? - q.retention_ms
+                 OR ({oldest} ORDER BY {{age}} LIMIT 1) <= ? - {_KEPT_MS})"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +62,8 @@ class SweepSql:
     queues_expired: str = f"""
         SELECT number, lowered_through, retention_ms, {_KEPT_MS} FROM queue AS q
         WHERE q.deleted_at IS NULL AND {_HOLDS_MESSAGES}
-            AND (({_OLDEST} AND {{age}} > q.lowered_through ORDER BY {{age}} LIMIT 1) <= ? - q.retention_ms
-                 OR ({_OLDEST} ORDER BY {{age}} LIMIT 1) <= ? - {_KEPT_MS}
-                 OR (q.grouped <> 0
-                     AND (({_OLDEST_BEHIND} AND {{age}} > q.lowered_through ORDER BY {{age}} LIMIT 1)
-                              <= ? - q.retention_ms
-                          OR ({_OLDEST_BEHIND} ORDER BY {{age}} LIMIT 1) <= ? - {_KEPT_MS})))
+            AND ({_is_past(0)}
+                 OR (q.grouped <> 0 AND {_is_past(limits.BEHIND)}))
         LIMIT ?"""
     oldest: str = """
         SELECT seq, sent_at FROM {walk} WHERE queue = ? AND ready_at = ? AND {age} > ? AND {age} <= ?
@@ -135,7 +137,6 @@ class Sweep:
             purged = self._messages.purge_number(number, now, room, last_seq)
             freed += purged
             if purged < room:
-                freed += self._sends.forget_queue(number, room - purged)
                 self._forget_queue(number, deleted_at, now)
         return freed
 
@@ -175,7 +176,7 @@ class Sweep:
         """Ready messages stand by age, so the expired ones are the first: one look at a queue tells. Those that were
         there when the retention was lowered stand before all others, and stay longer."""
         session = self._session
-        rows = session.engine.rows(self._sql.queues_expired, (*[now] * 4, session.limits.sweep_queues))
+        rows = session.engine.rows(self._sql.queues_expired, (now, now, now, now, session.limits.sweep_queues))
         freed = 0
         for number, lowered_through, retention_ms, kept_ms in rows:
             freed += self._expire(number, 0, lowered_through, now - kept_ms, now, limit - freed)
