@@ -127,7 +127,10 @@ def test_names_that_a_plain_queue_does_not_have(sqs: Sqs, url: str, name: str) -
     for operation, asked in (("SetQueueAttributes", {"QueueUrl": url}), ("CreateQueue", {"QueueName": "new"})):
         failure = sqs.refused(operation, **asked, Attributes={name: value})
         assert (failure.status, failure.code) == (400, "InvalidAttributeName")
-        assert failure.message == f"Unknown Attribute {name}."
+        if name in ("DeduplicationScope", "FifoThroughputLimit"):
+            assert failure.message == f"You can specify the {name} only when FifoQueue is set to true."
+        else:
+            assert failure.message == f"Unknown Attribute {name}."
 
 
 def test_a_queue_stays_of_its_kind(sqs: Sqs, url: str) -> None:
