@@ -63,6 +63,22 @@ def test_an_empty_result_is_not_remembered(native: Native) -> None:
     assert bodies(native.claim(attempt="a")) == ["1"]
 
 
+def test_one_that_finds_nothing_writes_nothing(native: Native, server: ThreadServer, store: str) -> None:
+    """Idle workers ask so all the time."""
+    if store == "memory":
+        return
+    changes = []
+    for attempt in ("a", "b", "b"):
+        with server.store.raw() as raw:
+            changes += raw.rows("SELECT total_changes()")
+        assert native.claim(attempt=attempt) == []
+    native.send("1")
+    native.claim(attempt="c", hold_ms=60_000)
+    with server.store.raw() as raw:
+        changes += raw.rows("SELECT total_changes()")
+    assert (len(set(changes[:3])), changes[3] > changes[2]) == (1, True)
+
+
 def test_an_attempt_belongs_to_its_queue(native: Native) -> None:
     native.create("other")
     native.send("1")
