@@ -36,11 +36,13 @@ from penstock.model import (
     Backoff,
     Claimed,
     Dedup,
+    DedupScope,
     Delivery,
     Draft,
     Ending,
     Export,
     ExportRef,
+    Groups,
     Held,
     Key,
     LedgerFilter,
@@ -51,7 +53,7 @@ from penstock.model import (
     MoveTerms,
     Numbered,
     Outcome,
-    PeekAfter,
+    Queue,
     Receipt,
     Redrive,
     Registration,
@@ -61,11 +63,14 @@ from penstock.model import (
     ShipmentRef,
 )
 from penstock.stores import MemoryStore, Store, Unit, open_store
+from tests.stores.conftest import check_lines, peek_all
 
-NAMES = ["a", "b", "c", "d"]
+NAMES = ["a", "b", "c", "B"]
 BODIES = [b"", b"x", b"y", b"\x00" * 9]
 
 names = st.sampled_from(NAMES)
+attempts = st.sampled_from(["t", "u"])
+groups = st.sampled_from([None, "x", "x", "y"])
 few = st.sampled_from([0, 1, 2, 3, 20])
 consumers = st.sampled_from(["x", "y"])
 registered = st.sampled_from(["g", "h", "i"])
@@ -80,6 +85,10 @@ queue_settings = st.builds(
     dedup=st.sampled_from(Dedup),
     redrive=st.none() | st.builds(Redrive, st.sampled_from([1, 2]), names),
     ledger=st.sampled_from(LedgerMode),
+    groups=st.sampled_from(Groups),
+    dedup_window_ms=st.sampled_from([1, 25, 80]),
+    dedup_scope=st.sampled_from(DedupScope),
+    labels=st.dictionaries(st.sampled_from(["k", "\u00e4"]), st.sampled_from(["", "v", "\U0001f600"])),
 )
 move_terms = st.just(WHOLE) | st.builds(
     MoveTerms,
@@ -92,6 +101,7 @@ move_terms = st.just(WHOLE) | st.builds(
     limit=st.sampled_from([None, None, 2]),
     per_second=st.sampled_from([None, None, 50]),
     dry_run=st.booleans(),
+    as_new=st.booleans(),
 )
 drafts = st.lists(
     st.tuples(
@@ -99,6 +109,7 @@ drafts = st.lists(
         st.sampled_from([None, None, 0, 6]),  # the delay
         st.sampled_from([None, None, None, 0, 12]),  # the deadline, from now
         st.sampled_from([None, None, b"key"]),
+        groups,
     ),
     max_size=6,
 )
@@ -237,6 +248,10 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule(name=names, wanted=queue_settings)
     def update_queue(self, name: str, wanted: Settings) -> None:
+        """Mostly with the groups it has, which are fixed."""
+        found = self.memory.answer(lambda unit, _: unit.find_queue(name))
+        if isinstance(found, Queue) and not wanted.delay_ms:
+            wanted = msgspec.structs.replace(wanted, groups=found.settings.groups)
         self.both(lambda unit, _: unit.update_queue(name, wanted, self.now))
 
     @rule(name=names)
@@ -246,10 +261,17 @@ class SideBySide(RuleBasedStateMachine):
     # Messages
 
     @rule(queue=names, wanted=drafts)
-    def send(self, queue: str, wanted: list[tuple[bytes, int | None, int | None, bytes | None]]) -> None:
+    def send(self, queue: str, wanted: list[tuple[bytes, int | None, int | None, bytes | None, str | None]]) -> None:
         made = [
-            Draft(body, delay_ms=delay, deadline_at=None if due is None else self.now + due, dedup_key=key)
-            for body, delay, due, key in wanted
+            Draft(
+                body,
+                # Most groups stand in line, where a delay is refused.
+                delay_ms=delay if group is None or len(wanted) == 5 else None,
+                deadline_at=None if due is None else self.now + due,
+                dedup_key=key,
+                group=group,
+            )
+            for body, delay, due, key, group in wanted
         ]
         sent = self.both(lambda unit, _: unit.send(queue, made, self.now))
         if isinstance(sent, list):
@@ -258,6 +280,12 @@ class SideBySide(RuleBasedStateMachine):
     @rule(queue=names, limit=few, hold_ms=st.sampled_from([None, None, 0, 5, 50]))
     def claim(self, queue: str, limit: int, hold_ms: int | None) -> None:
         match self.both(lambda unit, _: unit.claim(queue, limit, self.now, hold_ms)):
+            case [list() as messages, bool()]:
+                self.known += [Receipt(str(message.seq), message.claim, queue) for message in messages]
+
+    @rule(queue=names, attempt=attempts, limit=few, hold_ms=st.sampled_from([None, None, 0, 5, 50]))
+    def claim_once(self, queue: str, attempt: str, limit: int, hold_ms: int | None) -> None:
+        match self.both(lambda unit, _: unit.messages.claim_once(queue, attempt, limit, self.now, hold_ms)):
             case [list() as messages, bool()]:
                 self.known += [Receipt(str(message.seq), message.claim, queue) for message in messages]
 
@@ -280,10 +308,17 @@ class SideBySide(RuleBasedStateMachine):
     def release_all(self, queue: str, limit: int) -> None:
         self.both(lambda unit, _: unit.messages.release_all(queue, self.now, limit))
 
-    @rule(here=names, there=names, limit=few, back=st.sampled_from([0, 0, 2]), claimed=st.booleans())
-    def move(self, here: str, there: str, limit: int, back: int, claimed: bool) -> None:
+    @rule(
+        here=names,
+        there=names,
+        limit=few,
+        back=st.sampled_from([0, 0, 2]),
+        claimed=st.booleans(),
+        as_new=st.booleans(),
+    )
+    def move(self, here: str, there: str, limit: int, back: int, claimed: bool, as_new: bool) -> None:
         through = self.last_seq() - back
-        self.both(lambda unit, _: unit.moves.move(here, there, self.now, limit, through, claimed))
+        self.both(lambda unit, _: unit.moves.move(here, there, self.now, limit, through, claimed, as_new))
 
     @rule(picked=picks)
     def locate(self, picked: list[tuple[int, bool, bool]]) -> None:
@@ -375,9 +410,9 @@ class SideBySide(RuleBasedStateMachine):
             ]
         )
 
-    @rule(queue=names, key=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3))
-    def send_once(self, queue: str, key: str, bodies: list[bytes]) -> None:
-        made = [Draft(body) for body in bodies]
+    @rule(queue=names, key=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3), group=groups)
+    def send_once(self, queue: str, key: str, bodies: list[bytes], group: str | None) -> None:
+        made = [Draft(body, group=group) for body in bodies]
         self.both(lambda unit, _: unit.messages.send_once(queue, key, b"%d" % len(bodies), made, self.now))
 
     # Consumers
@@ -440,11 +475,12 @@ class SideBySide(RuleBasedStateMachine):
     def reap(self) -> None:
         self.both(lambda unit, _: unit.consumers.reap(self.now))
 
-    @rule(queue=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3), again=st.booleans())
-    def push(self, queue: str, bodies: list[bytes], again: bool) -> None:
+    @rule(queue=names, bodies=st.lists(st.sampled_from(BODIES), max_size=3), again=st.booleans(), group=groups)
+    def push(self, queue: str, bodies: list[bytes], again: bool, group: str | None) -> None:
         def push(unit: Unit, _side: Side) -> list[Sent]:
             reserved = unit.consumers.reserve(len(bodies))
-            made = [Numbered(seq, self.now, Draft(body)) for seq, body in zip(reserved.seqs, bodies, strict=True)]
+            numbered = zip(reserved.seqs, bodies, strict=True)
+            made = [Numbered(seq, self.now, Draft(body, group=group)) for seq, body in numbered]
             unit.consumers.push(queue, made, self.now)
             if again:
                 unit.consumers.push(queue, made, self.now, again=True)
@@ -502,6 +538,14 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, _: unit.moves.list(3))
 
     @invariant()
+    def lines_are_in_order(self) -> None:
+        def check(unit: Unit, _side: Side) -> None:
+            for queue in unit.list_queues(0, 10).queues:
+                check_lines(queue, list(peek_all(unit, queue.name)))
+
+        self.both(check)
+
+    @invariant()
     def nobody_is_left_waiting(self) -> None:
         if self.memory.unit is not None and self.tested.unit is not None:
             assert self.memory.unit.stirred <= self.tested.unit.stirred
@@ -513,6 +557,8 @@ def everything(unit: Unit, now: int) -> list[object]:
     queues = unit.list_queues(0, 10).queues
     counts = {queue.name: count for queue, count in zip(queues, unit.counts(queues, now, 10_000), strict=True)}
     views += [unit.consumers.attend(name) for name in ("g", "h", "i")]
+    views += [unit.page_queues("", "", 10), unit.page_queues("b", "", 10), unit.page_queues("", "a", 2)]
+    views += [unit.dead_letter_sources(queue.name, "", 10) for queue in queues]
     views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000)]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now), unit.consumers.first_due(name)]
@@ -535,13 +581,6 @@ def ledger_in_order(unit: Unit, wanted: LedgerFilter | None = None) -> list[Ledg
 def when_and_what(row: LedgerRow) -> tuple[object, ...]:
     """The order of rows that finish in one call is each store's own."""
     return (row.finished_at, ids.seq_of(row.id), row.queue, row.outcome)
-
-
-def peek_all(unit: Unit, queue: str) -> Iterator[Message]:
-    page = unit.messages.peek(queue, 1_000)
-    while page:
-        yield from page
-        page = unit.messages.peek(queue, 1_000, PeekAfter(page[-1].ready_at, page[-1].seq))
 
 
 @pytest.fixture
@@ -577,6 +616,7 @@ def test_stores_agree(request, database, examples, claim_bytes):
         shipment_kept_ms=40,
         shipment_remembered_ms=80,
         idempotency_ms=60,
+        attempt_ms=60,
     )
     new_url = request.getfixturevalue(f"{database}_urls")
     wanted = os.environ.get("PENSTOCK_EXAMPLES")

@@ -105,7 +105,7 @@ class Session:
         if window_key is not None:
             tables.put_seen((queue.number, window_key), SeenRow(seq, sent_at, now + settings.dedup_window_ms))
         ready_at = policy.ready_at(settings, draft.delay_ms, now)
-        if policy.waits_in_line(settings, draft.group):
+        if draft.group is not None and (queue.number, draft.group) in tables.lines:
             ready_at = limits.BEHIND
         row = MessageRow(seq, queue.number, sent_at, draft, hashed, key, ready_at)
         tables.arrive(row)
