@@ -106,6 +106,13 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
             "GET BASE/_move/{reference}": on_queue("get_status"),
         }.items()
     },
+    # A route of SQS is for every operation: each stands here with one of them. All are in tests/faces/sqs.
+    "POST /": on_queue("post"),
+    "GET /": on_queue("get_status"),
+    "POST /000000000000/{name}": on_queue("poll"),
+    "GET /000000000000/{name}": on_queue("get_status"),
+    "POST /{account}/{name}": on_queue("admin"),
+    "GET /{account}/{name}": on_queue("post"),
     "GET /{queue}": on_queue("get_status"),
     "PUT /{queue}": on_queue("admin"),
     "DELETE /{queue}": on_queue("admin"),
@@ -257,7 +264,27 @@ class World:
             return [queues, counts, unit.keys.list(), unit.moves.unfinished(), kept]
 
 
+OF_SQS = {
+    "POST /": "Action=SendMessage&QueueUrl={queue}&MessageBody=x",
+    "GET /": "Action=GetQueueAttributes&QueueUrl={queue}&AttributeName.1=All",
+    "POST /000000000000/{name}": "Action=ReceiveMessage",
+    "GET /000000000000/{name}": "Action=ListQueueTags",
+    "POST /{account}/{name}": "Action=SetQueueAttributes&Attribute.1.Name=VisibilityTimeout&Attribute.1.Value=31",
+    "GET /{account}/{name}": "Action=SendMessage&MessageBody=x",
+}
+
+
+def asked_of_sqs(route: Route, queue: str) -> Asked:
+    path = route.pattern.replace("{name}", queue).replace("{account}", "123456789012")
+    parameters = OF_SQS[name_of(route)].replace("{queue}", queue)
+    if route.method == "GET":
+        return Asked("GET", f"{path}?{parameters}", None)
+    return Asked("POST", path, parameters)
+
+
 def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
+    if name_of(route) in OF_SQS:
+        return asked_of_sqs(route, queue)
     message = prepared.message
     path = route.pattern
     if "/v1/keys/{name}" in path:
@@ -315,6 +342,11 @@ def running(tmp_path: Path, faces: str, kinds: Mapping[str, tuple[str, ...]] = K
 def check_refusal(reply: Reply, face: str, kind: str) -> None:
     if face == "emodb":
         assert (reply.status, reply.json) == (403, {"reason": "not authorized"})
+    elif face == "sqs":
+        code = {"none": "MissingAuthenticationToken"}.get(
+            kind, "InvalidClientTokenId" if kind in UNKNOWN else "AccessDenied"
+        )
+        assert (reply.status, f"<Code>{code}</Code>" in reply.body.decode()) == (403, True), (kind, reply.body)
     elif kind in UNKNOWN:
         assert (reply.status, list(reply.json)) == (401, ["error"])
         assert reply.headers["WWW-Authenticate"] == "Bearer"

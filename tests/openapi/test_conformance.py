@@ -87,6 +87,7 @@ _ACKED = stream(receipt=["01980f3e-8a51-7c3a-8000-000000000001.1"])
 _WHOLE = some.sampled_from([_SENT, _ACKED, stream(body=["text"]), stream(other=[1]), stream(body=[1])])
 schemathesis.openapi.media_type(ARROW, _WHOLE | damaged(_SENT) | damaged(_ACKED) | some.binary())
 _LINE = some.sampled_from([b'{"body": "one"}', b'{"body_base64": "/w=="}', b"", b"{}", b"[", b'{"body": 1}', b"\xff"])
+schemathesis.serializer.alias("application/x-amz-json-1.0", "application/json")
 schemathesis.openapi.media_type("application/x-ndjson", some.lists(_LINE).map(b"\n".join) | some.binary())
 
 

@@ -164,7 +164,8 @@ def test_only_public_routes_ask_for_no_key() -> None:
         refusals = {"401", "403", "429"} & set(operation["responses"])
         # Without keys, a web page of another origin is refused everywhere.
         expected = {"403"} if path in public else {"401", "403", "429"}
-        assert refusals == (expected - {"401"} if "EmoDB" in operation["tags"][0] else expected), path
+        never = {"EmoDB queue": {"401"}, "EmoDB dedup queue": {"401"}, "SQS": {"401", "429"}}
+        assert refusals == expected - never.get(operation["tags"][0], set()), path
 
 
 def test_a_key_may_come_in_two_ways_or_not_at_all() -> None:

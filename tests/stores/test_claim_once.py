@@ -204,7 +204,7 @@ class TestAnew:
         assert told(three.claim_once("t")) == [(b"d", 1)]
 
     def test_what_it_no_longer_holds_alone_stays_held(self, three: Verbs) -> None:
-        """The rest of the first claim is as it was: whoever holds a receipt may go on with it."""
+        """The rest of the first claim is as it was: a holder of a receipt may go on with it."""
         first, second = three.claim_once("t", limit=2)
         three.ack(first)
         three.claim_once("t", limit=2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 
 from penstock import limits, policy
 from penstock.model import Dedup, DedupScope, Groups, QueueChange, Redrive, Settings
 from penstock.stores import Store, open_store
-from tests.stores.conftest import Kind, Verbs
+from tests.stores.conftest import Verbs
 
 pytestmark = pytest.mark.needs("messages")
 
@@ -135,10 +136,8 @@ class TestModified:
         assert verbs.find() == created
 
 
-def test_another_opening_of_the_store_sees_them(verbs: Verbs, store: Store, kind: Kind) -> None:
-    if store.url == "memory://":
-        pytest.skip("it is gone when it is closed")
+def test_another_opening_of_the_store_sees_them(verbs: Verbs, store: Store) -> None:
     queue = verbs.create(labels=LABELS, groups=Groups.FIFO)
-    other = open_store(store.url)
-    assert Verbs(other).find() == queue
-    other.close()
+    if store.url != "memory://":  # which is gone when it is closed
+        with closing(open_store(store.url)) as other:
+            assert Verbs(other).find() == queue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -61,6 +62,30 @@ def test_an_empty_result_is_not_remembered(native: Native) -> None:
     assert native.claim(attempt="a") == []
     native.send("1")
     assert bodies(native.claim(attempt="a")) == ["1"]
+
+
+def test_one_that_finds_nothing_writes_nothing(native: Native, server: ThreadServer, store: str) -> None:
+    """Idle workers ask so all the time."""
+    if store == "memory":
+        return
+    before = changes(server)
+    for attempt in ("a", "b", "b"):
+        assert native.claim(attempt=attempt) == []
+    assert changes(server) == before
+    native.send("1")
+    native.claim(attempt="c")
+    assert changes(server) > before
+
+
+def changes(server: ThreadServer) -> int:
+    """How many rows the server has ever written to SQLite, asked on its own thread."""
+
+    async def ask() -> int:
+        with server.store.raw() as raw:
+            [(count,)] = raw.rows("SELECT total_changes()")
+            return count
+
+    return asyncio.run_coroutine_threadsafe(ask(), server._loop).result()
 
 
 def test_an_attempt_belongs_to_its_queue(native: Native) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from penstock import limits
 from penstock.limits import Limits
 from penstock.model import Settings
+from penstock.stores import open_store
 from tests.faces.native.conftest import Native
 from tests.servers import ThreadServer
 from tests.talk import Talk
@@ -243,7 +245,7 @@ def test_labels_at_their_limits(native: Native) -> None:
 
 def test_labels_of_another_api_are_shown_and_left_alone(server: ThreadServer, native: Native) -> None:
     reserved = {f"aws:{number}": "x" * 1_000 for number in range(limits.LABELS)}
-    with server.store.unit() as unit:
+    with closing(open_store(server.store.url)) as store, store.unit() as unit:
         unit.create_queue("theirs", Settings(labels=reserved), 1)
     assert native.talk("GET", "/v1/queues/theirs").json["settings"]["labels"] == reserved
     changed = native.talk("PATCH", "/v1/queues/theirs", {"labels": {"mine": "x"}}).json["settings"]["labels"]

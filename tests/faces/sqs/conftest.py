@@ -1,5 +1,5 @@
-"""A client of both protocols, written from the documentation of AWS and not from the face: the same calls go out as JSON
-or as a form, and the same results come back."""
+"""A client of both protocols, written from the documentation of AWS and not from the face: the same calls go out as
+JSON or as a form, and the same results come back."""
 
 from __future__ import annotations
 
@@ -50,30 +50,33 @@ PAIRS = {"Attribute": "Attributes", "MessageAttribute": "MessageAttributes", "Ta
 ONE_URL = ("CreateQueue", "GetQueueUrl")
 
 
-def form(operation: str, asked: dict[str, Any]) -> dict[str, str]:
+def form(operation: str, asked: dict[str, Any]) -> dict[str, str]:  # noqa: C901 - a table
     flat: dict[str, str] = {"Action": operation, "Version": "2012-11-05"}
 
     def put(path: str, name: str, value: Any) -> None:
         if name == "Entries":
             for number, entry in enumerate(value, 1):
-                for key, inner in entry.items():
-                    put(f"{path}{operation}RequestEntry.{number}.", key, inner)
+                put_all(f"{path}{operation}RequestEntry.{number}.", entry)
         elif name in LISTS:
-            flat.update({f"{path}{LISTS[name]}.{number}": one for number, one in enumerate(value, 1)})
+            put_all(f"{path}{LISTS[name]}.", {str(number): one for number, one in enumerate(value, 1)})
         elif name in MAPS:
-            item, key_name = MAPS[name]
-            for number, (key, inner) in enumerate(value.items(), 1):
-                flat[f"{path}{item}.{number}.{key_name}"] = key
-                if isinstance(inner, dict):
-                    for part, text in inner.items():
-                        put(f"{path}{item}.{number}.Value.", part, text)
-                else:
-                    flat[f"{path}{item}.{number}.Value"] = inner
+            for number, pair in enumerate(value.items(), 1):
+                put_pair(f"{path}{MAPS[name][0]}.{number}.", MAPS[name][1], *pair)
         else:
             flat[path + name] = plain(value)
 
-    for name, value in asked.items():
-        put("", name, value)
+    def put_pair(path: str, key_name: str, key: str, value: Any) -> None:
+        flat[path + key_name] = key
+        if isinstance(value, dict):
+            put_all(f"{path}Value.", value)
+        else:
+            flat[f"{path}Value"] = value
+
+    def put_all(path: str, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            put(path, name, value)
+
+    put_all("", asked)
     return flat
 
 
@@ -100,12 +103,17 @@ def read_xml(element: ElementTree.Element, operation: str) -> Any:
         if name in PAIRS:
             key, value = child
             made.setdefault(PAIRS[name], {})[key.text or ""] = read_xml(value, operation)
-        elif name in REPEATED and not (name == "QueueUrl" and operation in ONE_URL):
+        elif name in REPEATED and not is_one(child, name, operation):
             listed = "queueUrls" if operation == "ListDeadLetterSourceQueues" else REPEATED[name]
             made.setdefault(listed, []).append(read_xml(child, operation))
         else:
             made[name] = read_xml(child, operation)
     return made
+
+
+def is_one(child: ElementTree.Element, name: str, operation: str) -> bool:
+    """The text of an error in a batch, and the URL of one queue, are called like items of lists."""
+    return (name == "Message" and not len(child)) or (name == "QueueUrl" and operation in ONE_URL)
 
 
 def numbers(value: Any) -> Any:

@@ -138,7 +138,7 @@ class History:
         assert self.verbs.ack(*receipts) == gone
 
     def ack_by_id(self, picks: list[int]) -> None:
-        """Wherever the message is, and whoever holds it."""
+        """Wherever the message is, and whatever holds it."""
         chosen = [self.all[pick % len(self.all)] for pick in picks[:1] if self.all]
         self.all = [one for one in self.all if one not in chosen]
         assert self.verbs.ack(*(Receipt(self.ids[one.name]) for one in chosen)) == [True] * len(chosen)

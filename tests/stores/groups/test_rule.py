@@ -95,7 +95,7 @@ class TestTheRule:
             lines.ack(head)
         assert lines.peek() == []
 
-    def test_a_message_without_a_group_waits_for_nobody(self, lines: LineVerbs) -> None:
+    def test_a_message_without_a_group_waits_for_no_other(self, lines: LineVerbs) -> None:
         lines.put("-1 a1 -2 a2 -3")
         assert lines.take(2) == "-1 a1"
         assert lines.take(1) == "-2"
@@ -167,7 +167,7 @@ class TestHolds:
             ]
         assert lines.count().ready == 5
 
-    def test_a_hold_of_nothing_keeps_nobody_back(self, lines: LineVerbs) -> None:
+    def test_a_hold_of_nothing_keeps_none_back(self, lines: LineVerbs) -> None:
         lines.put("a1 a2")
         assert lines.take(1, hold_ms=0) == "a1"
         assert lines.take(1) == "a1"
@@ -457,7 +457,7 @@ class TestSettings:
 
 
 class TestStirred:
-    """Whoever waits for a message of the queue should look again."""
+    """Those who wait for a message of the queue should look again."""
 
     def test_an_ack_that_frees_the_next(self, lines: LineVerbs) -> None:
         lines.put("a1 a2")
@@ -472,7 +472,7 @@ class TestStirred:
         assert lines.take() == "a2"
 
     def test_one_that_frees_a_delayed_one(self, verbs: LineVerbs) -> None:
-        """It is due at an instant that nobody was told before."""
+        """It is due at an instant that no one was told before."""
         verbs.create_fifo(delay_ms=100)
         verbs.put("a1")
         verbs.now += 50

@@ -273,6 +273,12 @@ INSERT INTO attempt (queue, attempt_key, held, claimed_at) VALUES (%s, %s, '[]',
 -- AttemptSql.recall
 SELECT held, claimed_at FROM attempt WHERE queue = %s AND attempt_key = %s FOR UPDATE;
 
+-- AttemptSql.known
+SELECT id FROM attempt WHERE queue = %s AND attempt_key = %s;
+
+-- AttemptSql.first_due
+SELECT min(ready_at) FROM message WHERE queue = %s AND ready_at < %s;
+
 -- AttemptSql.renew
 UPDATE attempt SET held = %s, claimed_at = %s WHERE queue = %s AND attempt_key = %s;
 

@@ -273,6 +273,12 @@ INSERT INTO attempt (queue, attempt_key, held, claimed_at) VALUES (?, ?, '[]', ?
 -- AttemptSql.recall
 SELECT held, claimed_at FROM attempt WHERE queue = ? AND attempt_key = ? ;
 
+-- AttemptSql.known
+SELECT id FROM attempt WHERE queue = ? AND attempt_key = ?;
+
+-- AttemptSql.first_due
+SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at < ?;
+
 -- AttemptSql.renew
 UPDATE attempt SET held = ?, claimed_at = ? WHERE queue = ? AND attempt_key = ?;
 

@@ -104,9 +104,10 @@ def check_value(value: str) -> int:
     return len(encoded)
 
 
-def check_size(size: int, most: int) -> None:
+def check_size(size: int, most: int, in_batch: bool = False) -> None:
     if size > most:
-        raise wrong(f"One or more parameters are invalid. Reason: Message must be shorter than {most} bytes.")
+        are_wrong = "cannot be validated" if in_batch else "are invalid"
+        raise wrong(f"One or more parameters {are_wrong}. Reason: Message must be shorter than {most} bytes.")
 
 
 def check_id(value: str | None, parameter: str) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from penstock.faces.description import Op, Param, Part, Shared, Tag, also, answer, body, header, text
+from penstock.faces.answers import Error
+from penstock.faces.description import JSON, Op, Param, Part, Shared, Tag, also, answer, body, header, text
 from penstock.faces.refusals import FOREIGN, RETRY_AFTER
 from penstock.faces.sqs.answers import JSON_MEDIA, XML_MEDIA
 
@@ -109,7 +110,7 @@ TAG: Final = Tag(
     "answers is in the documentation of AWS; what is different here is on the page about this API. A caller needs "
     "`post` to send, `poll` to receive, delete, hide and purge, `get_status` to look, and `admin` to change queues.",
     own=_OWN,
-    never=frozenset({401}),
+    never=frozenset({401, 429}),
 )
 _TARGET: Final = Param(
     "X-Amz-Target",
@@ -158,7 +159,13 @@ _BODY: Final = also(
 )
 
 
-def _post(op_id: str, summary: str, description: str, *path: Param) -> Op:
+# Two words of which the first is not an account are a path that no API knows, and answered like any other.
+_NOT_THERE_AT_ALL: Final = also(
+    {**_NOT_THERE, "headers": {"x-amzn-query-error": _QUERY_ERROR}}, JSON, Error, {"error": "not found"}
+)
+
+
+def _post(op_id: str, summary: str, description: str, *path: Param, missing: Part = _NOT_THERE) -> Op:
     return Op(
         id=op_id,
         tag=TAG,
@@ -167,28 +174,34 @@ def _post(op_id: str, summary: str, description: str, *path: Param) -> Op:
         "`Action` does, and the answer is XML.",
         parameters=(*path, _TARGET),
         body=_BODY,
-        answers={200: _DONE, 404: _NOT_THERE},
+        answers={200: _DONE, 404: missing},
     )
 
 
-def _get(op_id: str, summary: str, description: str, *path: Param) -> Op:
+def _get(op_id: str, summary: str, description: str, *path: Param, missing: Part = _NOT_THERE) -> Op:
     return Op(
         id=op_id,
         tag=TAG,
         summary=summary,
         description=f"{description} The parameters are in the query, and the answer is XML.",
         parameters=(*path, _ACTION, _VERSION),
-        answers={200: _IN_XML, 404: _NOT_THERE},
+        answers={200: _IN_XML, 404: missing},
     )
 
 
 _ANY: Final = "The same as with this server's own account, by any other."
 
 POST: Final = _post("sqs", "An operation of SQS", "All operations of SQS.")
-GET: Final = _get(
+_GET: Final = _get(
     "sqsByQuery",
     "An operation of SQS, in the query",
-    "Only with an `Action`: without one, this is the page for people.",
+    "Only with an `Action`: without one, this is the page for people, or for programs what server this is.",
+)
+_AT_ROOT: Final = also(also({**_IN_XML, "headers": {}}, JSON, {"type": "object"}), "text/html", text())
+GET: Final = msgspec.structs.replace(
+    _GET,
+    parameters=(Param("Action", text(enum=list(NAMES)), "The operation.", example="ListQueues"), _VERSION),
+    answers={**_GET.answers, 200: _AT_ROOT},
 )
 POST_QUEUE: Final = _post(
     "sqsOfQueue",
@@ -202,7 +215,19 @@ GET_QUEUE: Final = _get(
     "Where no `QueueUrl` is given, it is about the queue of this URL.",
     _NAME,
 )
-POST_ANY_ACCOUNT: Final = _post("sqsOfAccount", "An operation of SQS on a queue of any account", _ANY, _ACCOUNT, _NAME)
+POST_ANY_ACCOUNT: Final = _post(
+    "sqsOfAccount",
+    "An operation of SQS on a queue of any account",
+    _ANY,
+    _ACCOUNT,
+    _NAME,
+    missing=_NOT_THERE_AT_ALL,
+)
 GET_ANY_ACCOUNT: Final = _get(
-    "sqsOfAccountByQuery", "An operation of SQS on a queue of any account, in the query", _ANY, _ACCOUNT, _NAME
+    "sqsOfAccountByQuery",
+    "An operation of SQS on a queue of any account, in the query",
+    _ANY,
+    _ACCOUNT,
+    _NAME,
+    missing=_NOT_THERE_AT_ALL,
 )

@@ -108,7 +108,7 @@ def _reader(info: inspect.Type, extra: dict[str, str]) -> _Reader:
             value = _reader(_unwrapped(info.value_type)[1], {})
             key = extra["key"]
             return lambda tree: {
-                one.get(key): value(one.get("Value", "")) for one in _numbered(tree) if isinstance(one, dict)
+                _key(one.get(key)): value(one.get("Value", "")) for one in _numbered(tree) if isinstance(one, dict)
             }
         case _:
             return _same
@@ -116,6 +116,11 @@ def _reader(info: inspect.Type, extra: dict[str, str]) -> _Reader:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _key(name: Any) -> str | None:
+    """A name with parts below it is as good as none, which the struct refuses."""
+    return name if isinstance(name, str) else None
 
 
 def _numbered(tree: Any) -> list[Any]:

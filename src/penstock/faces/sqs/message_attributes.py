@@ -41,6 +41,8 @@ BODY_MARK: Final = "penstock.body"
 CONTENT_TYPE: Final = "penstock.content_type"
 
 _PREFIXES: Final = ("String", "Number", "Binary")
+# How a receiver asks for all attributes.
+_EVERY: Final = frozenset({"All", ".*", "*"})
 _encode = msgspec.json.Encoder().encode
 _read_types = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -135,8 +137,8 @@ class Wanted(Struct, frozen=True):
 @lru_cache(256)
 def wanted(names: tuple[str, ...]) -> Wanted:
     """Cached: a receiver asks for the same ones every time."""
-    prefixes = tuple(name[:-2] for name in names if name.endswith(".*"))
-    return Wanted("All" in names or "" in prefixes, frozenset(names), tuple(filter(None, prefixes)))
+    prefixes = tuple(name[:-2] for name in names if name.endswith(".*") and name not in _EVERY)
+    return Wanted(not _EVERY.isdisjoint(names), frozenset(names), prefixes)
 
 
 def shown(

@@ -104,6 +104,8 @@ class MoveTasks:
     def cancel(self, request: Request, asked: CancelMessageMoveTaskRequest, _queue: str) -> Pending[CancelledTask]:
         handle = _read(asked.task_handle)
         source = _queue_at(handle.source_arn, "SourceArn")
+        if not permits(request, "poll", source):
+            raise NotPermitted(needed_rule("poll", source))
 
         def look(found: list[Queue | None]) -> Pending[Move | None]:
             if found[0] is None:
@@ -111,7 +113,7 @@ class MoveTasks:
             return self._broker.moves.find(handle.task_id)
 
         def stop(move: Move | None) -> Pending[Move]:
-            if move is None or move.status is not MoveStatus.IN_PROGRESS:
+            if move is None or move.source != source or move.status is not MoveStatus.IN_PROGRESS:
                 raise MoveNotFound(handle.task_id)
             return self._broker.moves.cancel(handle.task_id, rules_of(request))
 

@@ -65,11 +65,13 @@ class Permissions:
     def add(self, request: Request, asked: AddPermissionRequest, queue: str) -> Pending[None]:
         label = _checked_label(asked.label)
         accounts, actions = asked.account_ids, asked.actions
-        if not accounts:
+        if accounts is None:
             raise missing("AWSAccountIds")
         if not actions:
             raise missing("Actions")
         _check_actions(actions)
+        if not accounts:
+            raise wrong_value("[]", "PrincipalId", "Unable to verify.")
         for account in accounts:
             if not (account.isascii() and account.isdecimal() and len(account) == 12):
                 raise wrong_value(account, "PrincipalId", "Unable to verify.")

@@ -103,7 +103,8 @@ class QueryProtocol:
             raise Rejection(NO_ACTION, "The request must contain the parameter Action.")
         operation = self._operations.get(action)
         if operation is None:
-            raise Rejection(ACTION, f"The action {action[:80]} is not valid for this web service.")
+            place = "endpoint" if request.params else "web service"
+            raise Rejection(ACTION, f"The action {action[:80]} is not valid for this {place}.")
         if request.params and action in _OF_NO_QUEUE:
             raise Rejection(ACTION, f"The action {action} is not valid for this endpoint.")
         return operation

@@ -97,6 +97,8 @@ def read(given: Mapping[str, str] | None, is_fifo: bool) -> Wish:
     """Raises Rejection for names and values that a queue of this kind does not have."""
     texts = {}
     for name, value in (given or {}).items():
+        if name in _CHOICES and not is_fifo:
+            raise Rejection(ATTRIBUTE_NAME, f"You can specify the {name} only when FifoQueue is set to true.")
         if name not in _GIVEN or (name in _OF_FIFO and not is_fifo):
             raise unknown_attribute(name)
         texts[name] = _checked(name, value)

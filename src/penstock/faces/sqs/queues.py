@@ -44,7 +44,7 @@ class Queues:
 
     def create(self, request: Request, asked: CreateQueueRequest, _queue: str) -> Pending[QueueUrl]:
         name = asked.queue_name
-        if not name:
+        if name is None:
             raise missing("QueueName")
         is_fifo = wants_fifo(asked.attributes)
         check_name(name, is_fifo)
@@ -52,7 +52,7 @@ class Queues:
             raise NotPermitted(needed_rule("admin", name))
         wish = queue_attributes.read(asked.attributes, is_fifo)
         tags = asked.tags or {}
-        check_tags(tags)
+        check_tags(name, tags)
         settings = queue_attributes.settings_of(wish, is_fifo, tags)
         queue_attributes.check_together(wish, {}, settings.dedup_scope)
         check_dead_letters(rules_of(request), settings.redrive)

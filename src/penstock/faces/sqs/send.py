@@ -115,7 +115,7 @@ class Outbox:
             for entry_id, letter in letters.items():
                 try:
                     _check_kind(letter, about, wrong(_NO_GROUP))
-                    check_size(letter.size, longest_message(about))
+                    check_size(letter.size, longest_message(about), in_batch=True)
                     good[entry_id] = _with_dedup_id(letter, about)
                 except Rejection as error:
                     failed[entry_id] = error

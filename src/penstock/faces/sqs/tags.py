@@ -16,8 +16,8 @@ from penstock.model import Queue, QueueChange
 from penstock.pending import Pending, chained
 
 
-def check_tags(tags: Mapping[str, str], there: Mapping[str, str] | None = None) -> None:
-    """New ones, beside those that are there."""
+def check_tags(queue: str, tags: Mapping[str, str], there: Mapping[str, str] | None = None) -> None:
+    """New ones of a queue, beside those that are there."""
     for key, value in tags.items():
         _check_key(key)
         if key.lower().startswith(RESERVED):
@@ -25,7 +25,7 @@ def check_tags(tags: Mapping[str, str], there: Mapping[str, str] | None = None) 
         if len(value) > TAG_VALUE_LENGTH:
             raise wrong(f"Tag values must be between 0 and {TAG_VALUE_LENGTH} characters in length.")
     if len({*tags, *(there or ())}) > TAGS:
-        raise wrong(f"Too many tags added for queue: it may have {TAGS}.")
+        raise wrong(f"Too many tags added for queue {queue}.")
 
 
 def _check_key(key: str) -> None:
@@ -46,7 +46,7 @@ class Tags:
         tags = asked.tags
 
         def set_them(found: list[Queue | None]) -> Pending[None]:
-            check_tags(tags, tags_of(_there(found, queue)))
+            check_tags(queue, tags, tags_of(_there(found, queue)))
             return self._change(queue, dict(tags))
 
         return chained(self._broker.find_queues((queue,)), set_them)

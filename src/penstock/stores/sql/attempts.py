@@ -19,6 +19,8 @@ class AttemptSql:
     remember: str = """
         INSERT INTO attempt (queue, attempt_key, held, claimed_at) VALUES (?, ?, '[]', ?) {unless_there}"""
     recall: str = "SELECT held, claimed_at FROM attempt WHERE queue = ? AND attempt_key = ? {lock}"
+    known: str = "SELECT id FROM attempt WHERE queue = ? AND attempt_key = ?"
+    first_due: str = "SELECT min(ready_at) FROM message WHERE queue = ? AND ready_at < ?"
     renew: str = "UPDATE attempt SET held = ?, claimed_at = ? WHERE queue = ? AND attempt_key = ?"
     forget: str = "DELETE FROM attempt WHERE queue = ? AND attempt_key = ?"
     old: str = "SELECT id FROM attempt WHERE claimed_at <= ? ORDER BY claimed_at LIMIT ?"
@@ -44,6 +46,8 @@ class Attempts:
         found = session.queue(queue)
         hold = found.settings.visibility_ms if hold_ms is None else hold_ms
         place = found.number, attempt.encode("utf-8", "surrogatepass")
+        if self._finds_nothing(place, now):
+            return Claimed([])
         # First the name, so that another server that has the same one waits here before it claims anything.
         while not engine.add(sql.remember, (*place, now)):
             known = engine.rows(sql.recall, place)
@@ -61,6 +65,12 @@ class Attempts:
         else:
             engine.run(sql.forget, place)
         return claimed
+
+    def _finds_nothing(self, place: tuple[int, bytes], now: int) -> bool:
+        """Whether it is plain without a write that there is nothing to claim, now or again. Workers ask so all the time
+        where nothing is sent."""
+        due: int | None = self._session.scalar(self._sql.first_due, (place[0], limits.SHIPPED))
+        return (due is None or due > now) and not self._session.engine.rows(self._sql.known, place)
 
     def _hold_again(self, queue: Queue, held: list[Held], now: int, until: int) -> list[Message]:
         """The messages of an earlier claim, in its order; none where it does not hold all of them any more."""

@@ -66,7 +66,7 @@ def arriving(
     # Most drafts ask for nothing special, and most queues for no delay: what holds for the whole queue is worked out
     # once.
     ready_at = policy.ready_at(settings, None, now) if settings.delay_ms else 0
-    keyed = policy.keeps_keys(settings)
+    keyed = settings.dedup is not Dedup.OFF and policy.keeps_keys(settings)
     hashes = [body_hash(draft.body) for draft in drafts]
     return [
         (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from penstock.model import Count, Queue, QueuePage, Settings
 from penstock.stores.sql.attempts import Attempts, AttemptSql
@@ -63,6 +63,7 @@ class SqlUnit:
         "session",
         "shipments",
         "stirred",
+        "take_turns",
     )
 
     def __init__(self, session: Session) -> None:
@@ -76,7 +77,8 @@ class SqlUnit:
         receipts = Receipts(session)
         self.moves = Moves(session, twins, self._counts)
         claims = Claims(session, twins, self.moves)
-        # Bound once: these three are called for every request.
+        # Bound once: these are called for every request, or for every unit.
+        self.take_turns = session.take_turns
         self.send = sends.send
         self.claim = claims.claim
         self.ack = receipts.ack
@@ -122,9 +124,6 @@ class SqlUnit:
 
     def dead_letter_sources(self, queue: str, after: str, limit: int) -> list[Queue]:
         return self._queues.dead_letter_sources(queue, after, limit)
-
-    def take_turns(self, queues: Iterable[str]) -> None:
-        self.session.take_turns(queues)
 
     # Messages; `send`, `claim` and `ack` are bound above
 
