@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from penstock import keys
+from penstock import ids, keys
 from penstock.errors import ShipmentEnded
 from penstock.limits import Limits
 from penstock.model import (
     Backoff,
     Dedup,
+    DedupScope,
     Delivery,
     Draft,
+    Groups,
     JsonValue,
     LedgerMode,
     MoveTerms,
@@ -106,6 +108,30 @@ def fill(url: str) -> None:
                 claimed = unit.consumers.claim(consumer, 2, verbs.now).messages
                 unit.consumers.hold(name, [(message.seq, message.claim) for message in claimed], verbs.now)
         fill_shipments(verbs)
+        fill_lines(verbs)
+
+
+def fill_lines(verbs: Verbs) -> None:
+    """Groups, claimed and waiting; dedup keys of a window, known and forgotten; attempts; labels; a move as new."""
+    labels = {"größe": "🚰", "'": '"\\', "aws:sqs:Policy": "p" * 20_000}
+    scope = {"dedup": Dedup.WINDOW, "dedup_window_ms": 900_000, "dedup_scope": DedupScope.GROUP}
+    verbs.create("lines", groups=Groups.FIFO, labels=labels, **scope)
+    verbs.create("window", dedup=Dedup.WINDOW)
+    verbs.create("words")
+    verbs.now += 1
+    verbs.update("lines", groups=Groups.FIFO, labels=labels, delay_ms=5, **scope)
+    verbs.now += 5
+    for body in (b"a1", b"b1", b"a2", b"c1", b"a3"):
+        verbs.send(Draft(body, group={"a": "größe 🚰", "b": "b", "c": "'"}[chr(body[0])]), to="lines")
+    verbs.now += 5
+    verbs.claim_once("attempt 🚰", limit=2, hold_ms=1_000_000, queue="lines")
+    verbs.send(Draft(b"1", group="a word"), Draft(b"2", group="a word"), to="words")
+    verbs.send(Draft(b"w", dedup_key=ids.dedup_key_of("forgotten")), to="window")
+    verbs.purge("window")
+    verbs.send(Draft(b"w", dedup_key=ids.dedup_key_of("known")), to="window")
+    verbs.ack(*verbs.claim(queue="window"))
+    verbs.moves.start("words", "window", "as new", terms=MoveTerms(as_new=True))
+    verbs.moves.step("as new", limit=1)
 
 
 def fill_shipments(verbs: Verbs) -> None:
@@ -133,7 +159,7 @@ def contents(url: str) -> dict[str, object]:
             "queues": queues,
             "ledger": unit.ledger.rows(0, 100_000),
             "keys": unit.keys.list(),
-            "moves": [unit.moves.find(move_id) for move_id in ("whole", "broken", "half", "chosen", "m")],
+            "moves": [unit.moves.find(move_id) for move_id in ("whole", "broken", "half", "chosen", "as new")],
             "unfinished": unit.moves.unfinished(),
             "last_seq": unit.messages.last_seq(),
             "secret": store.secret,
@@ -141,6 +167,9 @@ def contents(url: str) -> dict[str, object]:
             "shipments": unit.session.engine.rows("SELECT * FROM shipment ORDER BY id"),
             "exports": unit.session.engine.rows("SELECT * FROM export ORDER BY id"),
             "sends": unit.session.engine.rows("SELECT * FROM sending ORDER BY id"),
+            "dedup keys": unit.session.engine.rows("SELECT * FROM seen ORDER BY id"),
+            "attempts": unit.session.engine.rows("SELECT * FROM attempt ORDER BY id"),
+            "forgotten": unit.session.engine.rows("SELECT number, forgotten_through FROM queue ORDER BY number"),
             "hidden": unit.session.engine.rows(
                 """SELECT seq, queue, first_claimed_at, last_claimed_at, dedup_key, body_hash
                    FROM message ORDER BY seq"""
@@ -178,6 +207,7 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
     assert [key.name for key in verbs.keys.list()] == ["one", "two", "three"]
     assert verbs.moves.step(move_id="half").moved > 2
     shipments_go_on(verbs)
+    lines_go_on(verbs)
     with store.unit() as unit:
         unit.sweep(verbs.now + 10**6, 1_000, 0)
         check_conservation(unit)
@@ -199,6 +229,20 @@ def shipments_go_on(verbs: Verbs) -> None:
     assert not verbs.send_once("another key", b"1", b"2", to="ship").repeated
 
 
+def lines_go_on(verbs: Verbs) -> None:
+    held = verbs.claim_once("attempt 🚰", queue="lines")
+    assert [(message.body, message.claim) for message in held] == [(b"a1", 1), (b"a2", 1)]
+    other = verbs.claim_once("another", queue="lines")
+    assert [message.body for message in other] == [b"b1", b"c1"]
+    assert verbs.claim_once("another", queue="lines") == other
+    assert verbs.send(Draft(b"a3", group=held[0].group), to="lines")[0].stored is False
+    assert verbs.ack(*held) == [True, True]
+    assert verbs.bodies(queue="lines") == [b"a3"]
+    for name, stored in (("known", False), ("forgotten", True), ("forgotten", False), ("new", True), ("new", False)):
+        assert verbs.send(Draft(b"w", dedup_key=ids.dedup_key_of(name)), to="window")[0].stored is stored
+    assert verbs.moves.step("as new").moved == verbs.moves.find("as new").total == 2
+
+
 CHANGES: dict[str, Callable[[Verbs], object]] = {
     "send": lambda verbs: verbs.send(b"more"),
     "claim": lambda verbs: verbs.claim(1),
@@ -214,6 +258,11 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
     "delete queue": lambda verbs: verbs.delete("empty"),
     "create key": lambda verbs: verbs.create_key("another"),
     "revoke key": lambda verbs: verbs.keys.revoke("one"),
+    "claim of a line": lambda verbs: verbs.claim(1, queue="lines"),
+    "claim with an attempt": lambda verbs: verbs.claim_once("changed", 1, queue="lines"),
+    "send within a window": lambda verbs: verbs.send(Draft(b"w", dedup_key=b"another"), to="window"),
+    "forget within a window": lambda verbs: verbs.purge("window"),
+    "labels": lambda verbs: verbs.update("own", labels={"k": "w"}),
     "sweep": lambda verbs: verbs.sweep(1, ledger_before=10**12),
 }
 

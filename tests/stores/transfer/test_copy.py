@@ -12,6 +12,7 @@ from penstock.model import LedgerMode
 from penstock.stores import open_store
 from penstock.stores.transfer import tables
 from penstock.stores.transfer.copy import migrate
+from penstock.stores.transfer.postgresql import NUMBERED
 from penstock.stores.transfer.side import Paging, open_side
 from tests.stores.conftest import Verbs
 from tests.stores.transfer.contents import KINDS, contents, fill, goes_on
@@ -27,16 +28,16 @@ def test_everything_arrives(of, to, new_url):
     summary = migrate(first, second, Quiet(), SMALL)
     assert contents(first) == contents(second) == before
     assert {table.name: rows for table, rows in summary.rows.items()} == {
-        "queue": 10,
-        "tally": 10,
+        "queue": 13,
+        "tally": 13,
         "api_key": 2,
-        "move": 4,
+        "move": 5,
         "consumer": 2,
         "shipment": 3,
         "export": 2,
         "sending": 1,
-        "seen": 0,
-        "attempt": 0,
+        "seen": 7,
+        "attempt": 1,
         "collapse": 1,
         "message": len(before["hidden"]),
         "ledger": len(before["ledger"]),
@@ -93,6 +94,16 @@ def test_no_column_is_forgotten(name, new_url):
             assert names == {table.name for table in tables.ALL} | {"store", "sqlite_sequence"}
 
 
+def test_no_column_that_postgresql_numbers_is_forgotten(new_url):
+    """It would begin again with numbers that were copied."""
+    with closing(open_store(new_url("postgresql"))) as store, store.unit(write=False) as unit:
+        numbered = unit.session.engine.rows(
+            """SELECT table_name, column_name FROM information_schema.columns
+               WHERE table_schema = current_schema() AND is_identity = 'YES'"""
+        )
+    assert dict(numbered) == {**NUMBERED, "ledger": "number"}
+
+
 def test_pages_are_bounded_in_rows_and_bytes(new_url):
     url = new_url("sqlite")
     with closing(open_store(url)) as store:
@@ -108,3 +119,16 @@ def test_pages_are_bounded_in_rows_and_bytes(new_url):
     assert max(map(len, pages)) == Paging().page_rows
     assert max(sum(len(row[-1]) for row in page) for page in pages) <= Paging().page_bytes
     assert len(pages) < 40
+
+
+def test_labels_count_towards_a_page(new_url):
+    url = new_url("sqlite")
+    with closing(open_store(url)) as store:
+        verbs = Verbs(store)
+        for number in range(60):
+            verbs.create(f"q{number}", labels={"k": "v" * 300_000})
+    side = open_side(url, must_exist=True)
+    with closing(side.store):
+        pages = [len(page) for page in tables.pages(side, tables.QUEUE)]
+    assert sum(pages) == 60
+    assert max(pages) * 300_000 <= Paging().page_bytes

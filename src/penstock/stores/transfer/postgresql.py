@@ -11,7 +11,10 @@ from penstock.stores.sql.engines.postgresql import PostgresEngine, translated
 from penstock.stores.transfer.side import Counters
 
 # The columns that only the database numbers.
-_NUMBERED = {"api_key": "number", "shipment": "id", "export": "id", "sending": "id", "collapse": "id"}
+NUMBERED = {
+    "api_key": "number",
+    **dict.fromkeys(("shipment", "export", "sending", "seen", "attempt", "collapse"), "id"),
+}
 
 
 class PostgresDialect:
@@ -37,7 +40,7 @@ class PostgresDialect:
 
     def go_on_after(self, raw: RawSql[PostgresEngine], counters: Counters) -> None:
         given = [("message_seq", counters.seq), ("ledger_number", counters.ledger)]
-        for table, column in _NUMBERED.items():
+        for table, column in NUMBERED.items():
             given += raw.rows(
                 f"SELECT pg_get_serial_sequence('{table}', '{column}'), coalesce(max({column}), 0) FROM {table}"
             )

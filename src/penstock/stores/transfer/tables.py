@@ -62,6 +62,7 @@ QUEUE = Table(
            dead_letter_queue ledger backoff_first_ms backoff_most_ms due_at kept_ms lowered_through
            grouped dedup_window_ms dedup_scope forgotten_through labels modified_at"""
     ),
+    heavy=("labels",),
 )
 # Where each connection counts for itself, the sum is copied. Queue 0 means something else in every database.
 TALLY = Table(
