@@ -1,4 +1,5 @@
-"""Shipments, exports and sends with a key, when several servers on one database do the same at once."""
+"""What several servers on one database do at once: shipments, exports, sends with a key, dedup keys of a window, and
+claims with an attempt."""
 
 from __future__ import annotations
 
@@ -14,7 +15,20 @@ import pytest
 
 from penstock.errors import ShipmentEnded, TryAgain
 from penstock.limits import Limits
-from penstock.model import Draft, Export, ExportRef, Outcome, Settings, Shipment, ShipmentRef, ShipmentState
+from penstock.model import (
+    Dedup,
+    Draft,
+    Export,
+    ExportRef,
+    Message,
+    Outcome,
+    Receipt,
+    Sent,
+    Settings,
+    Shipment,
+    ShipmentRef,
+    ShipmentState,
+)
 from penstock.stores import Store, Unit, open_store
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import RawSql
@@ -168,6 +182,115 @@ def test_a_send_with_a_key_is_stored_once(servers: list[Store]) -> None:
         assert {(answer.count, answer.stored) for answer in answers} == {(2, 2)}
     with servers[0].unit(write=False) as unit:
         assert unit.count("q", NOW, 100).total == 10
+
+
+class TestWindows:
+    """Dedup keys that several servers send at once."""
+
+    @pytest.fixture
+    def servers(self, servers: list[Store]) -> list[Store]:
+        with servers[0].unit() as unit:
+            unit.update_queue("q", Settings(dedup=Dedup.WINDOW), NOW)
+        return servers
+
+    def test_a_key_is_stored_once(self, servers: list[Store]) -> None:
+        for key in range(10):
+            draft = Draft(b"x", dedup_key=b"%16d" % key)
+            answers = all_at_once(servers, lambda unit, draft=draft: unit.send("q", [draft], NOW)[0])
+            assert sorted(answer.stored for answer in answers) == [False] * (SERVERS - 1) + [True]
+            assert len({answer.id for answer in answers}) == 1
+        with servers[0].unit(write=False) as unit:
+            assert unit.count("q", NOW, 100).total == 10
+
+    def test_a_key_whose_time_is_over_is_stored_once(self, servers: list[Store]) -> None:
+        later = NOW + Settings().dedup_window_ms
+        for key in range(5):
+            draft = Draft(b"x", dedup_key=b"%16d" % key)
+            for now in (NOW, later):
+                answers = all_at_once(servers, lambda unit, draft=draft, now=now: unit.send("q", [draft], now)[0])
+                assert sorted(answer.stored for answer in answers) == [False] * (SERVERS - 1) + [True]
+                assert len({answer.id for answer in answers}) == 1
+
+    def test_many_keys_in_any_order(self, servers: list[Store]) -> None:
+        """Units that wait for each other's keys in a ring: one of them is begun again."""
+        keys = [b"%16d" % key for key in range(30)]
+        orders = iter([keys, keys[::-1], keys[15:] + keys[:15]] * 50)
+
+        def send(unit: Unit) -> dict[bytes, Sent]:
+            order = next(orders)
+            sent = unit.send("q", [Draft(b"x", dedup_key=key) for key in order], NOW)
+            return dict(zip(order, sent, strict=True))
+
+        answers = all_at_once(servers, send)
+        for key in keys:
+            assert sorted(answer[key].stored for answer in answers) == [False] * (SERVERS - 1) + [True]
+            assert len({answer[key].id for answer in answers}) == 1
+
+    def test_a_purge_and_a_send(self, servers: list[Store]) -> None:
+        """Either the key is forgotten before, and stored again, or it is known and nothing is there."""
+        draft = Draft(b"x", dedup_key=b"%16d" % 1)
+        with servers[0].unit() as unit:
+            unit.send("q", [draft], NOW)
+        turns = iter([True, False, False])
+
+        def work(unit: Unit) -> bool:
+            if next(turns, False):
+                unit.messages.purge("q", NOW, 10, unit.messages.last_seq())
+                return False
+            return unit.send("q", [draft], NOW)[0].stored
+
+        stored = sum(all_at_once(servers, work))
+        with servers[0].unit(write=False) as unit:
+            assert unit.count("q", NOW, 100).total in (stored, stored - 1)
+
+
+class TestAttempts:
+    """Claims with one name that several servers make at once."""
+
+    def test_all_get_the_same(self, servers: list[Store]) -> None:
+        send(servers[0], 50)
+        for number in range(10):
+            answers = all_at_once(
+                servers, lambda unit, number=number: unit.messages.claim_once("q", f"{number}", 4, NOW, 60_000).messages
+            )
+            assert [message.body for message in answers[0]] == [
+                b"%d" % one for one in range(number * 4, number * 4 + 4)
+            ]
+            assert answers[1:] == answers[:1] * (SERVERS - 1)
+        with servers[0].unit(write=False) as unit:
+            assert unit.count("q", NOW, 100).claimed == 40
+
+    def test_of_several_names_none_gets_what_another_has(self, servers: list[Store]) -> None:
+        send(servers[0], 30)
+        names = iter(["x", "y", "z"] * 100)
+        claimed: dict[str, list[Message]] = {}
+
+        def claim_some(unit: Unit) -> tuple[str, list[Message]]:
+            name = next(names)
+            return name, unit.messages.claim_once("q", name, 5, NOW, 60_000).messages
+
+        for _ in range(4):
+            for name, messages in all_at_once(servers, claim_some):
+                assert claimed.setdefault(name, messages) == messages
+        taken = [message.seq for messages in claimed.values() for message in messages]
+        assert len(set(taken)) == len(taken) == 15
+
+    def test_of_a_claim_again_and_an_ack_one_comes_first(self, servers: list[Store]) -> None:
+        send(servers[0], 2)
+        with servers[0].unit() as unit:
+            [first] = unit.messages.claim_once("q", "t", 1, NOW, 60_000).messages
+        turns = iter([True, False, False])
+
+        def work(unit: Unit) -> list[bytes]:
+            if next(turns, False):
+                assert unit.ack([Receipt(first.id, first.claim)], NOW) == [True]
+                return []
+            return [message.body for message in unit.messages.claim_once("q", "t", 1, NOW, 60_000).messages]
+
+        answers = [answer for answer in all_at_once(servers, work) if answer]
+        assert all(answer in ([b"0"], [b"1"]) for answer in answers)
+        with servers[0].unit(write=False) as unit:
+            assert unit.count("q", NOW, 100).total == 1
 
 
 def test_no_export_passes_over_rows_of_a_unit_that_is_still_open(servers: list[Store]) -> None:
