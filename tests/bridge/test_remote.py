@@ -11,8 +11,8 @@ from msgspec import Raw
 from penstock.bridge import frames
 from penstock.bridge.calls import Calls, SendCall, VerbCall, encode
 from penstock.bridge.frames import FrameWriter
-from penstock.errors import QueueExists, QueueNotFound, StoreUnavailable
-from penstock.model import Dedup, Draft, Message, QueueChange, Receipt, Settings, ShipmentRef
+from penstock.errors import InvalidRequest, QueueExists, QueueNotFound, SettingFixed, StoreUnavailable
+from penstock.model import Dedup, DedupScope, Draft, Groups, Message, QueueChange, Receipt, Settings, ShipmentRef
 from tests.bridge.conftest import Bridged, result
 
 
@@ -119,6 +119,54 @@ async def test_a_claim_that_is_called_off_at_once_does_not_wait(bridged: Bridged
     pending.cancel()
     assert await result(pending) == []
     assert bridged.local.waiting_claims() == []
+
+
+async def test_an_attempt_goes_over_the_bridge(bridged: Bridged) -> None:
+    broker = bridged.remote
+    await result(broker.create_queue("q", Settings()))
+    await result(broker.send("q", [Draft(b"1"), Draft(b"2"), Draft(b"3")]))
+    first = await result(broker.claim("q", 1, 60_000, 0, "t"))
+    again = await result(broker.claim("q", 1, 60_000, 0, "t"))
+    assert [(one.id, one.claim) for one in again] == [(one.id, one.claim) for one in first]
+    assert [one.body for one in await result(broker.claim("q", 1, 60_000, 0, "u"))] == [b"2"]
+    assert [one.body for one in await result(bridged.local.claim("q", 1, 60_000, 0, "t"))] == [b"1"]
+
+
+async def test_what_was_claimed_with_an_attempt_is_not_taken_from_the_one_who_asks_again(bridged: Bridged) -> None:
+    """Its caller has lost the connection, and asks by another one."""
+    broker = bridged.remote
+    await result(broker.create_queue("q", Settings()))
+    await result(broker.send("q", [Draft(b"x")]))
+    pending = broker.claim("q", 1, 60_000, 60_000, "t")
+    pending.listen(lambda _: None, lambda _: None)
+    await asyncio.sleep(0)
+    pending.abandon()
+    [message] = await result(broker.claim("q", 1, 60_000, 20_000, "t"))
+    assert (message.body, message.receives, message.claim) == (b"x", 1, 1)
+    assert (await result(broker.count("q"))).claimed == 1
+    assert await result(broker.claim("q", 1)) == []
+    assert not bridged.bridge._with_attempt
+
+
+async def test_groups_windows_and_labels_go_over_the_bridge(bridged: Bridged) -> None:
+    broker = bridged.remote
+    settings = Settings(groups=Groups.FIFO, dedup=Dedup.WINDOW, dedup_scope=DedupScope.GROUP, labels={"k": "\u00e4"})
+    assert (await result(broker.create_queue("q", settings))).settings == settings
+    sent, twin, other = await result(
+        broker.send("q", [Draft(b"x", dedup_key=b"k", group=group) for group in ("a", "a", "b")])
+    )
+    assert (twin.stored, twin.id, other.stored) == (False, sent.id, True)
+    one, two = await result(broker.claim("q", 10))
+    assert (one.group, two.group, one.first_claimed_at is not None) == ("a", "b", True)
+    changed = await result(broker.update_queue("q", QueueChange(labels={"k": None, "l": "m"})))
+    assert changed.settings.labels == {"l": "m"}
+    with pytest.raises(SettingFixed):
+        await result(broker.update_queue("q", QueueChange(groups=Groups.OFF)))
+    with pytest.raises(InvalidRequest):
+        await result(broker.send("q", [Draft(b"x", group="a", delay_ms=5)]))
+    assert await result(broker.locate([Receipt(one.id), Receipt("none")])) == ["q", None]
+    assert [queue.name for queue in await result(broker.page_queues("q", "", 10))] == ["q"]
+    assert await result(broker.dead_letter_sources("q", "", 10)) == []
 
 
 async def test_a_check_that_is_not_answered_is_rejected(bridged: Bridged) -> None:

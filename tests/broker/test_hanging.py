@@ -15,7 +15,7 @@ from penstock.model import Backoff
 from penstock.pending import Pending
 from penstock.stores import Unit
 from penstock.timings import Timings
-from tests.broker.conftest import STORES, Bench, bodies, result, results
+from tests.broker.conftest import STORES, Bench, bodies, receipt, result, results
 from tests.broker.stores import RecordedStore, UnitRecord
 
 pytestmark = pytest.mark.asyncio(loop_factories=["shifted"])
@@ -146,6 +146,23 @@ async def test_what_was_claimed_too_late_is_released(bench: Bench, hanging: Hang
     hanging.go_on()
     await back(bench)
     assert bodies(await result(bench.broker.claim("late", 2, wait_ms=60_000))) == [b"1", b"2"]
+
+
+async def test_what_was_claimed_too_late_with_an_attempt_waits_for_the_one_who_asks_again(
+    bench: Bench, hanging: Hanging
+) -> None:
+    await bench.fill(b"1", b"2")
+    hanging.hang()
+    late = told(bench.broker.claim("q", 1, 600_000, 0, "t"))
+    await time_passes(bench, hanging)
+    assert [type(error) for error in late] == [StoreUnavailable]
+    hanging.go_on()
+    await back(bench)
+    [again] = await result(bench.broker.claim("q", 1, 600_000, 0, "t"))
+    assert (again.body, again.claim) == (b"1", 1)
+    await bench.turn()
+    assert await result(bench.broker.ack([receipt(again)])) == [True]
+    assert (await result(bench.broker.count("q"))).claimed == 0
 
 
 async def test_a_claim_that_waits_already_goes_on_waiting(bench: Bench, hanging: Hanging) -> None:

@@ -52,6 +52,8 @@ class EdgeEnd:
         self._acks: list[AckCall] = []
         self._verbs: list[VerbCall] = []
         self._called_off: list[int] = []
+        # Claims that may be repeated.
+        self._with_attempt: set[int] = set()
         self._bytes = 0
         self._scheduled = False
         # While the committer is behind, calls are kept, and not yet made into frames.
@@ -88,6 +90,8 @@ class EdgeEnd:
         self._claims.append(ClaimCall(number, queue, limit, hold_ms, wait_ms, attempt))
         if wait_ms:
             pending.on_cancel = partial(self._call_off, number)
+        if attempt is not None:
+            self._with_attempt.add(number)
         return pending
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
@@ -221,10 +225,11 @@ class EdgeEnd:
             self._tell(pending.pop(sent.number), sent.sent)
         for claimed in answers.claimed:
             waiting = pending.pop(claimed.number)
-            if waiting.is_abandoned and claimed.messages:
+            if waiting.is_abandoned and claimed.messages and claimed.number not in self._with_attempt:
                 self._give_back(claimed.messages)
             else:
                 self._tell(waiting, claimed.messages)
+            self._with_attempt.discard(claimed.number)
         for acked in answers.acked:
             self._tell(pending.pop(acked.number), acked.acked)
         for told in answers.verbs:
@@ -232,10 +237,12 @@ class EdgeEnd:
             self._tell(pending.pop(told.number), value)
         for failed in answers.failed:
             self._results.pop(failed.number, None)
+            self._with_attempt.discard(failed.number)
             self._tell(pending.pop(failed.number), error_of(failed))
 
     def _give_back(self, messages: Sequence[Message]) -> None:
-        """What was claimed before its caller had gone: others need not wait for it."""
+        """What was claimed before its caller had gone: others need not wait for it. Not where it was claimed with an
+        attempt: its caller may have asked for it again already."""
         receipts = [Receipt(message.id, message.claim, message.queue) for message in messages]
         self.call("release", (receipts, 0))
 

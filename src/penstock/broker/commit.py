@@ -132,11 +132,13 @@ class Commit:
         self._conclude(awaited, stirred)
 
     def _release_late(self, operations: list[Operation]) -> None:
-        """What was claimed for callers who have been told that the store does not answer."""
+        """What was claimed for callers who have been told that the store does not answer. One that has an attempt may
+        ask again at any moment, and gets these very claims."""
         receipts = tuple(
             Receipt(message.id, message.claim, message.queue)
             for operation in operations
-            if operation.given_up and isinstance(operation, Claim) and isinstance(operation.result, list)
+            if operation.given_up and isinstance(operation, Claim) and operation.attempt is None
+            if isinstance(operation.result, list)
             for message in operation.result
         )
         if receipts:

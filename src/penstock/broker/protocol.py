@@ -122,7 +122,8 @@ class Broker(Protocol):
         With an `attempt`, a claim that is repeated gets the same messages again, as long as it still holds all of them:
         an answer that was lost costs nothing.
 
-        A caller who has gone cancels the pending result; then nothing is claimed for it any more.
+        A caller who has gone cancels the pending result; then nothing is claimed for it any more. What was claimed
+        already is given back, unless it has an `attempt`: then it stays held for the one who asks again.
         """
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
