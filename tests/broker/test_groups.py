@@ -177,6 +177,22 @@ class TestWakingUp:
         assert await waiting == []
 
 
+class TestPurges:
+    @pytest.mark.parametrize("limits", [Limits(), Limits(step_rows=1), Limits(step_rows=3)])
+    async def test_by_age_nothing_is_left_behind_a_held_head(self, bench: Bench) -> None:
+        await put(bench, "a1", "a2", "b1", "a3", "b2", "c1")
+        await result(bench.broker.claim("q", 1, 1_000_000))
+        await asyncio.sleep(10)
+        await put(bench, "a4", "c2")
+        assert await result(bench.broker.purge_older("q", 5_000)) == 6
+        assert bodies(await claim(bench, 10)) == [b"a4", b"c2"]
+
+    async def test_where_nothing_is_old_it_is_looked_through_once(self, bench: Bench) -> None:
+        await put(bench, "a1", "a2")
+        assert await result(bench.broker.purge_older("q", 5_000)) == 0
+        assert len([unit for unit in bench.store.units if unit.asked("purge_older")]) == 1
+
+
 class TestSends:
     async def test_one_that_is_refused_among_good_ones_fails_alone(self, bench: Bench) -> None:
         bad = Draft(b"a2", group="a", delay_ms=5)

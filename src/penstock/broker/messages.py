@@ -11,7 +11,7 @@ from penstock.broker.operations import Again
 from penstock.errors import NotPermitted
 from penstock.keys import permits
 from penstock.limits import Limits
-from penstock.model import Count, Message, PeekAfter, Receipt
+from penstock.model import Count, Groups, Message, PeekAfter, Receipt
 from penstock.stores.protocol import Unit, needed
 
 
@@ -101,12 +101,14 @@ class PurgeBounds(Struct, frozen=True):
 
 
 class PurgeOlder(Struct, frozen=True):
-    """Through the whole queue, a step's rows in each unit."""
+    """Through the whole queue, a step's rows in each unit. Where one leaves a line, the next may take a place that was
+    passed already: a queue with lines is gone through again until none is `found`."""
 
     queue: str
     older_than_ms: int
     bounds: PurgeBounds | None = None
     purged: int = 0
+    found: int = 0
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
@@ -114,11 +116,18 @@ class PurgeOlder(Struct, frozen=True):
         bounds = self.bounds or PurgeBounds(now - self.older_than_ms, messages.last_seq(), None)
         through, sent_before = bounds.through, bounds.sent_before
         step = messages.purge_older(self.queue, now, limits.step_rows, through, sent_before, bounds.after)
-        purged = self.purged + step.count
+        purged, found = self.purged + step.count, self.found + step.count
         if step.after is None:
-            return purged
+            if not found or not _has_lines(unit, self.queue):
+                return purged
+            found = 0
         following = PurgeBounds(bounds.sent_before, bounds.through, step.after)
-        return Again(PurgeOlder(self.queue, self.older_than_ms, following, purged))
+        return Again(PurgeOlder(self.queue, self.older_than_ms, following, purged, found))
+
+
+def _has_lines(unit: Unit, name: str) -> bool:
+    queue = unit.find_queue(name)
+    return queue is not None and queue.settings.groups is Groups.FIFO
 
 
 class Peek(Struct, frozen=True):

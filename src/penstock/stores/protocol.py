@@ -91,7 +91,8 @@ class Unit(Protocol):
     @property
     def stirred(self) -> set[str]:
         """The queues in which this unit has made messages ready by other means than `send`: by a release, a shortened
-        claim, a move or a dead letter; and those it has deleted. A caller who waits for one of them should look again.
+        claim, a move, a dead letter, or whatever gives the next message of a line its turn, such as an ack; and those
+        it has deleted. A caller who waits for one of them should look again.
         It may name a queue too many, never one too few. To be read before the unit ends."""
 
     @property
@@ -197,7 +198,8 @@ class Unit(Protocol):
         meanwhile; nor is a delayed one that becomes ready meanwhile.
 
         In a queue with `Groups.FIFO`, of lines: the one whose first message is the oldest, as far as it may be taken,
-        then the next.
+        then the next. What finishes or dies gives way to those behind it; but a dead letter that stays in its own line
+        keeps them back.
         """
 
     def ack(self, receipts: Sequence[Receipt], now: int) -> list[bool]:
@@ -205,7 +207,7 @@ class Unit(Protocol):
 
         A receipt with a `claim` matches only while that claim is the message's latest, also after it has run out; one
         with a `queue` only while the message is in it. In a queue with `Groups.FIFO` a `claim` matches only while it
-        lasts: afterwards the line may have moved on. The case of the letters in an id
+        lasts, until it runs out or is released: afterwards the line may have moved on. The case of the letters in an id
         does not matter. A message finishes once, however often this call names it.
         """
 
@@ -313,8 +315,8 @@ class Messages(Protocol):
         """Look at up to `limit` messages behind `after` in the order of `peek`, and finish those that were sent before
         this instant and whose `seq` is at most `through`, claimed ones too. Raises QueueNotFound.
 
-        Young messages are looked at once and left alone. One that changes its place meanwhile, because its claim ends,
-        may be missed.
+        Young messages are looked at once and left alone. One that changes its place meanwhile, because its claim ends
+        or its turn has come in a line, may be missed.
         """
 
     def last_seq(self) -> int:
@@ -339,12 +341,13 @@ class Moves(Protocol):
     ) -> int:
         """Move up to `limit` messages whose `seq` is at most `through`, those that are claimed only with `claimed`.
 
-        In the order of `peek`. They keep their id, age, delay and dedup key (a target that asks for keys gives one to
-        those that have none), and arrive unclaimed with `receives` 0; in the source's ledger they have moved. Where the
-        target already holds the same dedup key, the message finishes and the one there stays; but a target with
-        `Dedup.CLAIM` takes both. Where the target has `Groups.FIFO`, those with a group stand in line there, by their
-        sequence numbers, and have no delay of their own any more. Returns how many left the source: none when source
-        and target are one queue. Raises QueueNotFound.
+        In the order of `peek`; but those of a queue with `Groups.FIFO` that are delayed or claimed first, and all
+        others by age, so that a line keeps its order. They keep their id, age, delay and dedup key (a target that asks
+        for keys gives one to those that have none), and arrive unclaimed with `receives` 0; in the source's ledger they
+        have moved. Where the target already holds the same dedup key, the message finishes and the one there stays; but
+        a target with `Dedup.CLAIM` takes both. Where the target has `Groups.FIFO`, those with a group stand in line
+        there, by their sequence numbers, and have no delay of their own any more. Returns how many left the source:
+        none when source and target are one queue. Raises QueueNotFound.
 
         With `as_new` they get new sequence numbers, and so new ids, and the age of a message sent now. They are as if
         they had been sent to the target without a delay of their own, and their claims count from 0.
@@ -478,10 +481,12 @@ class Consumers(Protocol):
         """Sequence numbers that no other message gets, ascending. Those that are never used leave a harmless gap."""
 
     def push(self, queue: str, messages: Sequence[Numbered], now: int, again: bool = False) -> None:
-        """Store messages under the numbers they have. Raises QueueNotFound.
+        """Store messages under the numbers they have, in a line by them as well. Raises QueueNotFound, and
+        InvalidRequest as `policy.refuse_own_delay` does.
 
         `again` says that an earlier attempt may have succeeded: what is there or was there is then not stored twice. A
-        queue that keeps no ledger does not know what was there. Where the queue has `Dedup.SEND`, twins are left out.
+        queue that keeps no ledger does not know what was there. Where the queue has `Dedup.SEND` or `Dedup.WINDOW`,
+        twins are left out.
         """
 
     # Being alive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from penstock import limits
 from penstock.limits import Limits
@@ -448,7 +449,8 @@ class TestMoves:
             pass
         assert verbs.take(queue="there") == "a1 a2 a3"
 
-    @pytest.mark.parametrize(("limit", "as_new"), [(1, False), (100, False), (100, True)])
+    @pytest.mark.parametrize("as_new", [False, True])
+    @pytest.mark.parametrize("limit", [1, 2, 100])
     def test_a_delayed_head_and_those_behind_it(self, verbs: LineVerbs, limit: int, as_new: bool) -> None:
         verbs.create_fifo("here", delay_ms=100)
         verbs.create_fifo("there")
@@ -456,6 +458,28 @@ class TestMoves:
         while verbs.move("here", "there", limit=limit, as_new=as_new):
             pass
         assert verbs.take(queue="there") == "a1 a2 a3"
+
+    @pytest.mark.parametrize("limit", [1, 2, 100])
+    def test_a_claimed_head_that_goes_along_and_those_behind_it(self, two: LineVerbs, limit: int) -> None:
+        two.put("a1 a2 a3", to="here")
+        two.claim(1, queue="here")
+        while two.move("here", "there", limit=limit, claimed=True, as_new=True):
+            pass
+        assert two.take(queue="there") == "a1 a2 a3"
+
+    @pytest.mark.parametrize("terms", [MoveTerms(as_new=True), MoveTerms(as_new=True, per_second=10)])
+    @pytest.mark.parametrize("chosen", [False, True])
+    def test_what_has_run_out_goes_by_its_age(self, two: LineVerbs, terms: MoveTerms, chosen: bool) -> None:
+        """Someone has looked at some of them, and let the claims run out."""
+        two.put("a1 a2 a3 a4 a5 a6", to="here")
+        first, second, *_ = two.claim(4, queue="here")
+        two.release(first, second)
+        two.now += 1_000
+        selection = Selection(max_receives=9) if chosen else Selection()
+        two.moves.start("here", "there", terms=replace(terms, selection=selection))
+        while two.moves.step(limit=1).status is MoveStatus.IN_PROGRESS:
+            two.now += 1_000
+        assert two.take(queue="there") == "a1 a2 a3 a4 a5 a6"
 
 
 @pytest.mark.parametrize("limits", [Limits(step_rows=10, claim_rounds=2)])

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
+from penstock.model import WHOLE, Groups, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
 from penstock.stores import move_step
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import MessageRow
@@ -34,7 +34,11 @@ class MemoryMoves:
         here, there = self._session.queue(source), self._session.queue(target)
         if here == there:
             return 0
-        rows = chain(self._session.ready_or_behind(here), self._waiting(here, 1, 0))
+        if here.settings.groups is Groups.FIFO:
+            self._session.promote(here, now)
+            rows = chain(self._waiting(here, 1, 0), self._session.ready_or_behind(here))
+        else:
+            rows = chain(self._session.ready(here), self._waiting(here, 1, 0))
         free = (row for row in rows if claimed or not row.is_held(now))
         meant = islice((row for row in free if row.seq <= through), limit)
         return self.carry(here, there, [row.seq for row in meant], now, claimed, as_new)
@@ -54,6 +58,9 @@ class MemoryMoves:
         move = self._found(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
+        source = self.find_queue(move.source)
+        if source is not None and source.settings.groups is Groups.FIFO:
+            self._session.promote(source, now)  # what has run out has its place by age
         return self._put(move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:

@@ -145,9 +145,7 @@ class Moves:
         if not seqs:
             return
         session = self._session
-        lined = sorted((queue for queue in (here, there) if has_lines(queue)), key=lambda queue: queue.number)
-        for queue in lined:
-            session.lock_queue(queue.number)
+        lined = self._lock_lines(here, there)
         groups = session.lines.groups_of(seqs) if lined else []
         if here.number != there.number:  # a queue may be its own dead-letter queue
             if policy.keeps_keys(there.settings):
@@ -171,6 +169,18 @@ class Moves:
             session.lines.return_behind(heads)
             session.lines.stand_behind(arrived)
             session.lift(there, groups, now)
+
+    def _lock_lines(self, *queues: Queue) -> bool:
+        """Those of these queues that have lines, in one order; whether there are any."""
+        numbers = sorted(queue.number for queue in queues if has_lines(queue))
+        for number in numbers:
+            self._session.lock_queue(number)
+        return bool(numbers)
+
+    def _promote_lines(self, queue: Queue, now: int) -> None:
+        """Messages whose claim or delay has run out have their places in line by age, and move by it."""
+        session = self._session
+        session.promote(queue, session.look_for_due(queue, now, session.limits.promote_rows).rows(), now)
 
     def _arrive(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> Sequence[int]:
         arrive, name = self._sql.arrive, there.name
@@ -207,15 +217,20 @@ class Moves:
         if here.number == there.number:
             return 0  # else a caller who moves until nothing is left would never end
         engine = session.engine
-        rows = engine.rows(self._sql.ready, (here.number, through, limit))
+        # A claim that ends before an instant past all others keeps nothing back.
+        waiting = (here.number, limits.SHIPPED, through, limits.SHIPPED if claimed else now)
         if has_lines(here):
-            # By age: a group keeps its order on its way.
-            rows = sorted(rows + engine.rows(self._sql.behind, (here.number, through, limit)))[:limit]
-        if len(rows) < limit:
-            # A claim that ends before an instant past all others keeps nothing back.
-            held_from = limits.SHIPPED if claimed else now
-            room = limit - len(rows)
-            rows += engine.rows(self._sql.waiting, (here.number, limits.SHIPPED, through, held_from, room))
+            # What is hidden stands before those behind it, which follow by age: a line keeps its order on its way.
+            self._lock_lines(here, there)
+            self._promote_lines(here, now)
+            rows = engine.rows(self._sql.waiting, (*waiting, limit))
+            if room := limit - len(rows):
+                ready = engine.rows(self._sql.ready, (here.number, through, room))
+                rows += sorted(ready + engine.rows(self._sql.behind, (here.number, through, room)))[:room]
+        else:
+            rows = engine.rows(self._sql.ready, (here.number, through, limit))
+            if len(rows) < limit:
+                rows += engine.rows(self._sql.waiting, (*waiting, limit - len(rows)))
         seqs = [seq for (seq,) in rows]
         self.carry_over(here, there, seqs, Outcome.MOVED, now, as_new)
         return len(seqs)
@@ -249,6 +264,11 @@ class Moves:
         move = self._locked(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
+        source = self.find_queue(move.source)
+        if source is not None and has_lines(source):
+            target = None if move.target is None else self.find_queue(move.target)
+            self._lock_lines(source, *([] if target is None else [target]))
+            self._promote_lines(source, now)
         return self._put(move, move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:
