@@ -8,6 +8,9 @@ PLAIN_TESTS ?= tests/edge tests/bridge tests/broker tests/stores tests/faces tes
 	tests/sqs_clients tests/docs/test_architecture.py
 PLAIN_WORKERS ?= 2
 SOURCES := $(shell find src -type f ! -name '*.pyc')
+# `--no-deps`: a file of requirements names everything, and pip would otherwise take the newest of what one of them asks
+# for with an extra, and then miss its hash.
+INSTALL = pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check bench format requirements clean
@@ -79,7 +82,7 @@ format: .venv-dev/.ready
 # for a dependency that the server lacks.
 .venv/.dependencies: requirements/server.txt
 	$(call make_environment,.venv)
-	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv/bin/$(INSTALL) $<
 	touch $@
 
 .venv/.ready: .venv/.dependencies build/compiled/.ready
@@ -93,16 +96,16 @@ build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .ve
 
 .venv-build/.ready: requirements/build.txt
 	$(call make_environment,.venv-build)
-	.venv-build/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-build/bin/$(INSTALL) $<
 	touch $@
 
 .venv/.spark: requirements/spark.txt .venv/.ready
-	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv/bin/$(INSTALL) $<
 	touch $@
 
 .venv-dev/.ready: requirements/dev.txt pyproject.toml
 	$(call make_environment,.venv-dev)
-	.venv-dev/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	.venv-dev/bin/$(INSTALL) $<
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -110,14 +113,13 @@ build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .ve
 # of theirs may reach the server or its tools, whose versions they would decide.
 .venv-clients/.ready .venv-clients-query/.ready: .venv-%/.ready: requirements/%.txt
 	$(call make_environment,.venv-$*)
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	.venv-$*/bin/$(INSTALL) $<
 	touch $@
 
-# What the benchmarks compare with, and nothing of ours. `--no-deps`: the file names everything, and pip would otherwise
-# take the newest of what one of them asks for with an extra, and then miss its hash.
+# What the benchmarks compare with, and nothing of ours.
 .venv-peers/.ready: requirements/peers.txt
 	$(call make_environment,.venv-peers)
-	.venv-peers/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	.venv-peers/bin/$(INSTALL) $<
 	touch $@
 
 # Needs `uv`; only to change a dependency.
