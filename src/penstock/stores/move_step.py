@@ -98,8 +98,9 @@ def _step_choosing(store: Movable, source: Queue, move: Move, now: int, limit: i
     found = _look(store, source, move, now, page, room, limits.move_bytes)
     moved = 0
     if not move.terms.dry_run:
-        for name, seqs in sorted(found.going.items()):
-            there = store.find_queue(name)
+        going = [(store.find_queue(name), seqs) for name, seqs in found.going.items()]
+        # In one order everywhere, or two servers would wait for each other.
+        for there, seqs in sorted(going, key=lambda one: one[0].number if one[0] else 0):
             if there is not None:
                 moved += store.carry(source, there, seqs, now, move.claimed, move.terms.as_new)
     stepped = _further(move, found.examined, found.matched, moved, now)

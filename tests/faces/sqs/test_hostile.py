@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from penstock.faces.sqs import addresses
 from tests.faces.sqs.conftest import NAMESPACE, Sqs, form
 from tests.talk import Reply, Talk
 
@@ -196,3 +197,41 @@ def test_targets_that_name_nothing(talk: Talk, target: str) -> None:
     reply = talk("POST", "/", b"{}", **{"x-amz-target": target, "content-type": "application/x-amz-json-1.0"})
     check(reply, True, target)
     assert reply.status == 400
+
+
+def test_a_policy_cannot_grow_without_end(sqs: Sqs) -> None:
+    url = sqs.create()
+    permission = {"QueueUrl": url, "Label": "l", "Actions": ["SendMessage"]}
+    many = [f"{number:012}" for number in range(51)]
+    assert sqs.refused("AddPermission", **permission, AWSAccountIds=many).code == "OverLimit"
+    codes = []
+    for number in range(20):
+        reply = sqs.ask("AddPermission", **(permission | {"Label": f"l{number}"}), AWSAccountIds=many[:50])
+        codes.append(reply.status)
+    assert codes[0] == 200
+    assert codes[-1] == 403
+    assert len(sqs.attributes(url, "Policy")["Policy"]) <= 20 * 1024
+
+
+def test_half_a_character_in_a_policy_is_refused(sqs: Sqs) -> None:
+    url = sqs.create()
+    policy = '{"deadLetterTargetArn":"arn:aws:sqs:u:0:dlq","maxReceiveCount":"\\ud800"}'
+    assert sqs.refused("SetQueueAttributes", QueueUrl=url, Attributes={"RedrivePolicy": policy}).status == 400
+
+
+def test_bytes_that_are_not_text_change_no_message(sqs: Sqs) -> None:
+    url = sqs.create()
+    path = f"/?Action=SendMessage&QueueUrl={quote(url, safe='')}&MessageBody=gr%fcn"
+    assert sqs.talk("GET", path).status == 400
+    assert sqs.talk("POST", "/", f"Action=SendMessage&QueueUrl={quote(url, safe='')}&MessageBody=grün").status == 200
+    assert sqs.bodies(url) == ["grün"]
+
+
+def test_long_names_of_queues_are_not_remembered(sqs: Sqs) -> None:
+    """Anybody may send as many as they like."""
+    caches = (addresses._named, addresses._checked_lately)
+    before = [cache.cache_info().currsize for cache in caches]
+    for number in range(3):
+        long = f"http://x/1/{number}" + "y" * 100_000
+        assert sqs.refused("PurgeQueue", QueueUrl=long).code == "AWS.SimpleQueueService.NonExistentQueue"
+    assert [cache.cache_info().currsize for cache in caches] == before

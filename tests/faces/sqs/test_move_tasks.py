@@ -174,3 +174,22 @@ def test_a_task_that_is_none(sqs: Sqs, url: str) -> None:
         404,
         "The resource that you specified for the SourceArn parameter doesn't exist.",
     )
+
+
+def test_a_task_that_leaves_some_behind_has_failed(sqs: Sqs) -> None:
+    source, dead = sqs.with_dead_letters()
+    let_die(sqs, source, "a")
+    sqs.send(dead, "from nowhere")
+    arn = sqs.arn(dead)
+    sqs("StartMessageMoveTask", SourceArn=arn)
+    task = wait_for(sqs, arn, "FAILED")
+    assert task["FailureReason"] == "CouldNotDetermineMessageSource"
+    assert (task["ApproximateNumberOfMessagesMoved"], task["ApproximateNumberOfMessagesToMove"]) == ("1", "2")
+    assert (sqs.bodies(source), sqs.bodies(dead)) == (["a"], ["from nowhere"])
+
+
+def test_messages_go_to_a_queue_of_the_same_kind(sqs: Sqs) -> None:
+    _, dead = sqs.with_dead_letters()
+    fifo = sqs.create_fifo()
+    refused = sqs.refused("StartMessageMoveTask", SourceArn=sqs.arn(dead), DestinationArn=sqs.arn(fifo))
+    assert (refused.status, refused.code) == (400, "InvalidParameterValue")

@@ -171,3 +171,25 @@ def test_a_message_says_which_key_has_sent_it(clients: Clients) -> None:
     assert "MessageAttributes" not in message
     identity = clients.talk("POST", "/", "Action=GetCallerIdentity", **admin.headers)
     assert f"<Arn>arn:aws:iam::{ACCOUNT}:user/admin</Arn>".encode() in identity.body
+
+
+def test_no_key_learns_of_queues_that_it_may_not_see(clients: Clients) -> None:
+    for name in ("b-1", "c-hidden", "d-1", "own-q"):
+        clients.admin.create(name)
+    looker, owner = clients.holding("looker"), clients.holding("own-admin")
+    page = looker("ListQueues", MaxResults=1)
+    assert [url.rpartition("/")[2] for url in page["QueueUrls"]] == ["b-1"]
+    assert b"hidden" not in base64.urlsafe_b64decode(page["NextToken"] + "==")
+    following = looker("ListQueues", MaxResults=1, NextToken=page["NextToken"])
+    assert [url.rpartition("/")[2] for url in following["QueueUrls"]] == ["d-1"]
+    for target in ("c-hidden", "none"):
+        policy = json.dumps({"deadLetterTargetArn": ARN + target, "maxReceiveCount": 1})
+        asked = {"QueueUrl": "own-q", "Attributes": {"RedrivePolicy": policy}}
+        assert owner.refused("SetQueueAttributes", **asked).code == "AccessDenied"
+    clients.admin(
+        "SetQueueAttributes",
+        QueueUrl="c-hidden",
+        Attributes={"RedrivePolicy": json.dumps({"deadLetterTargetArn": ARN + "d-1", "maxReceiveCount": 1})},
+    )
+    assert looker("ListDeadLetterSourceQueues", QueueUrl="d-1") == {}
+    assert len(clients.admin("ListDeadLetterSourceQueues", QueueUrl="d-1")["queueUrls"]) == 1

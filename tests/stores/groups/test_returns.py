@@ -6,7 +6,7 @@ import pytest
 
 from penstock import limits
 from penstock.limits import Limits
-from penstock.model import Backoff, Groups, Receipt
+from penstock.model import Backoff, Groups, MoveStatus, MoveTerms, Receipt
 from tests.stores.groups.conftest import LineVerbs
 
 pytestmark = pytest.mark.needs("messages")
@@ -328,3 +328,33 @@ class TestReceipts:
         [message] = verbs.claim(hold_ms=10)
         verbs.now += 10
         assert verbs.ack(message) == [True]
+
+
+@pytest.mark.parametrize("limits", [Limits(promote_rows=3)])
+class TestManyRunOutAtOnce:
+    """More than one unit makes ready."""
+
+    def test_a_claim_that_has_not_seen_all_of_them_says_so(self, lines: LineVerbs) -> None:
+        first, *_ = lines.put("a1 a2 a3 a4 a5 a6")
+        claimed = lines.claim()
+        lines.renew(claimed[0], until=lines.now + 2_000)
+        lines.now += 5_000
+        with lines.unit() as unit:
+            taken = unit.claim("q", 1, lines.now, None)
+            while not taken.messages:
+                assert taken.more
+                taken = unit.claim("q", 1, lines.now, None)
+        assert [message.id for message in taken.messages] == [first.id]
+
+    def test_a_move_as_new_keeps_their_order(self, lines: LineVerbs) -> None:
+        lines.create_fifo("there")
+        texts = [f"a{number}" for number in range(9)]
+        lines.put(" ".join(texts))
+        claimed = lines.claim()
+        for place, message in enumerate(reversed(claimed)):
+            lines.renew(message, until=lines.now + 2_000 + place)
+        lines.now += 5_000
+        lines.moves.start("q", "there", terms=MoveTerms(as_new=True))
+        while lines.moves.step(limit=2).status is MoveStatus.IN_PROGRESS:
+            pass
+        assert lines.take(queue="there") == " ".join(texts)

@@ -232,7 +232,7 @@ ORDER BY ready_at, seq;
 SELECT grp FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 253402300800000 ORDER BY seq LIMIT %s;
 
 -- LineSql.queues
-SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT %s;
+SELECT number FROM queue WHERE number > %s AND grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT %s;
 
 -- ClaimSql.head
 SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s

@@ -235,7 +235,7 @@ ORDER BY ready_at, seq;
 SELECT grp FROM message WHERE queue = %s AND ready_at = 253402300800000 ORDER BY (seq + 0) LIMIT %s;
 
 -- LineSql.queues
-SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT %s;
+SELECT number FROM queue WHERE number > %s AND grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT %s;
 
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (

@@ -232,7 +232,7 @@ ORDER BY ready_at, seq;
 SELECT grp FROM message WHERE queue = ? AND ready_at = 253402300800000 ORDER BY seq LIMIT ?;
 
 -- LineSql.queues
-SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT ?;
+SELECT number FROM queue WHERE number > ? AND grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT ?;
 
 -- ClaimSql.head
 SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?

@@ -19,6 +19,8 @@ from penstock.faces.sqs.errors import missing, no_queue
 
 _CREDENTIAL: Final = re.compile(r"Credential=[^/,\s]*/\d{8}/([a-z0-9-]{1,32})/")
 _PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"))
+# Anybody may send what is remembered here, as long as a body can be.
+_LONGEST_REMEMBERED: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def _signed_region(request: Request) -> str | None:
 def queue_of(request: Request, queue_url: str | None) -> str:
     """The queue that a request is about: the one it names, or else the one whose URL it was sent to."""
     if queue_url is not None:
-        name = _named(queue_url)
+        name = _named(queue_url) if len(queue_url) <= _LONGEST_REMEMBERED else _name_in(queue_url)
     elif request.params:
         name = _checked(request.params[-1])
     else:
@@ -66,13 +68,22 @@ def queue_of(request: Request, queue_url: str | None) -> str:
 
 @lru_cache(4096)
 def _named(queue_url: str) -> str | None:
-    """By a URL or by its bare name. Cached: a client asks for the same few all the time."""
+    """Cached: a client asks for the same few all the time."""
+    return _name_in(queue_url)
+
+
+def _name_in(queue_url: str) -> str | None:
+    """By a URL or by its bare name."""
     _, slash, last = queue_url.rpartition("/")
     return _checked(unquote(last) if slash and "%" in last else last)
 
 
-@lru_cache(4096)
 def _checked(name: str) -> str | None:
+    return _checked_lately(name) if len(name) <= _LONGEST_REMEMBERED else None
+
+
+@lru_cache(4096)
+def _checked_lately(name: str) -> str | None:
     try:
         return names.check_with_space(name)
     except InvalidRequest:

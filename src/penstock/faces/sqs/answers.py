@@ -86,7 +86,8 @@ class JsonAnswers:
     def failed(self, error: Exception) -> Response:
         refused = told(error)
         fault = refused.fault
-        body = _encode(_JsonError(fault.shape, refused.text))
+        # What it quotes may hold halves of characters, which no JSON can.
+        body = _encode(_JsonError(fault.shape, refused.text.encode("utf-8", "replace").decode()))
         code = (_QUERY_ERROR, f"{fault.code};{fault.whose}".encode())
         return Response(fault.status, body, [_JSON, (_REQUEST_ID, self._ids.next()), code, *_later(refused)])
 

@@ -31,17 +31,16 @@ _Reader: TypeAlias = Callable[[Any], Any]
 
 def parameters(request: Request) -> dict[str, str]:
     """Those of the query and of the body together."""
-    given = dict(request.query_params()) if request.query else {}
-    if request.body:
-        try:
-            given |= parse_qsl(
-                request.body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS
-            )
-        except ValueError as error:
-            raise Rejection(
-                UNREADABLE, "The body is not a form of the kind application/x-www-form-urlencoded"
-            ) from error
-    return given
+    return _parsed(request.query) | _parsed(request.body)
+
+
+def _parsed(form: str | bytes) -> dict[str, str]:
+    try:
+        text = form if isinstance(form, str) else form.decode()
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+    except ValueError as error:
+        raise Rejection(UNREADABLE, "It is not a form of the kind application/x-www-form-urlencoded") from error
+    return dict(pairs)
 
 
 def read(shape: type[T], given: Mapping[str, str]) -> T:

@@ -123,6 +123,10 @@ def _checked_value(name: str, data_type: str, value: AttributeValue) -> str | by
     return content
 
 
+# Of names that are asked for, all together.
+_LONGEST_REMEMBERED: Final = 4096
+
+
 class Wanted(Struct, frozen=True):
     """Which attributes a receiver asks for."""
 
@@ -134,9 +138,17 @@ class Wanted(Struct, frozen=True):
         return self.all or name in self.names or name.startswith(self.prefixes)
 
 
-@lru_cache(256)
 def wanted(names: tuple[str, ...]) -> Wanted:
-    """Cached: a receiver asks for the same ones every time."""
+    """Remembered, if they are not too many: a receiver asks for the same ones every time."""
+    return _wanted_lately(names) if sum(map(len, names)) <= _LONGEST_REMEMBERED else _wanted(names)
+
+
+@lru_cache(256)
+def _wanted_lately(names: tuple[str, ...]) -> Wanted:
+    return _wanted(names)
+
+
+def _wanted(names: tuple[str, ...]) -> Wanted:
     prefixes = tuple(name[:-2] for name in names if name.endswith(".*") and name not in _EVERY)
     return Wanted(not _EVERY.isdisjoint(names), frozenset(names), prefixes)
 

@@ -73,6 +73,7 @@ class MoveTasks:
                 raise _no_resource("SourceArn")
             if found[-1] is None:
                 raise _no_resource("DestinationArn")
+            _check_kinds(found[0], found[-1])
             return self._broker.dead_letter_sources(source, "", 1)
 
         def begin(sources: list[Queue]) -> Pending[StartedTask]:
@@ -124,9 +125,10 @@ class MoveTasks:
         return b64encode(_encode(_Handle(move.id, self._place.arn(request, move.source)))).decode()
 
     def _task(self, request: Request, move: Move) -> Task:
-        failed = move.status is MoveStatus.ERROR
+        # What has no home stays where it is, which those who wait for the end must know.
+        left = move.status is MoveStatus.COMPLETE and move.homeless > 0
         return Task(
-            _STATUSES[move.status],
+            _STATUSES[MoveStatus.ERROR if left else move.status],
             self._place.arn(request, move.source),
             move.moved,
             move.total,
@@ -134,9 +136,21 @@ class MoveTasks:
             self._handle(request, move) if move.status is MoveStatus.IN_PROGRESS else None,
             None if move.target is None else self._place.arn(request, move.target),
             move.terms.per_second,
-            # A move fails when its target is deleted; what else there may be, the core says in words.
-            (NO_QUEUE.code if "does not exist" in (move.error or "") else move.error) if failed else None,
+            "CouldNotDetermineMessageSource" if left else _failure(move),
         )
+
+
+def _check_kinds(source: Queue, target: Queue) -> None:
+    """Messages without a group have no place in a FIFO queue."""
+    if source.settings.groups is not target.settings.groups:
+        raise wrong("Source queue and destination queue must be of the same type.")
+
+
+def _failure(move: Move) -> str | None:
+    """A move fails when its target is deleted; what else there may be, the core says in words."""
+    if move.status is not MoveStatus.ERROR:
+        return None
+    return NO_QUEUE.code if "does not exist" in (move.error or "") else move.error
 
 
 def _source(arn: str | None) -> str:

@@ -13,7 +13,7 @@ from penstock.edge.http import Request
 from penstock.errors import QueueNotFound
 from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.errors import OVER_LIMIT, Rejection, missing, wrong_value
-from penstock.faces.sqs.queue_attributes import LABEL, POLICY
+from penstock.faces.sqs.queue_attributes import LABEL, LONGEST_TEXT, POLICY
 from penstock.faces.sqs.requests import AddPermissionRequest, RemovePermissionRequest
 from penstock.model import Queue, QueueChange
 from penstock.pending import Pending, chained
@@ -21,6 +21,7 @@ from penstock.pending import Pending, chained
 _VERSION: Final = "2008-10-17"
 _MOST_ACTIONS: Final = 7
 _MOST_STATEMENTS: Final = 20
+_MOST_ACCOUNTS: Final = 50
 _LABEL_LENGTH: Final = 80
 
 _ACTIONS: Final = frozenset(
@@ -72,6 +73,10 @@ class Permissions:
         _check_actions(actions)
         if not accounts:
             raise wrong_value("[]", "PrincipalId", "Unable to verify.")
+        if len(accounts) > _MOST_ACCOUNTS:
+            raise Rejection(
+                OVER_LIMIT, f"{len(accounts)} AWSAccountIds were found, maximum allowed is {_MOST_ACCOUNTS}."
+            )
         for account in accounts:
             if not (account.isascii() and account.isdecimal() and len(account) == 12):
                 raise wrong_value(account, "PrincipalId", "Unable to verify.")
@@ -112,6 +117,8 @@ class Permissions:
             policy = _policy(about, arn)
             edit(policy)
             text = json.dumps(policy, separators=(",", ":")) if policy["Statement"] else None
+            if text is not None and len(text) > LONGEST_TEXT:
+                raise Rejection(OVER_LIMIT, f"{LONGEST_TEXT} characters are the most that a policy may have.")
             return self._broker.update_queue(queue, QueueChange(labels={LABEL + POLICY: text})).map(lambda _queue: None)
 
         return chained(self._broker.find_queues((queue,)), change)

@@ -68,7 +68,7 @@ NAMES: Final = _GIVEN | COUNTS | {ALL, "QueueArn", "CreatedTimestamp", "LastModi
 
 _DEFAULTS: Final = {_SIZE: str(MESSAGE_BYTES), _WAIT: "0", _MANAGED_SSE: "true"}
 _DEFAULT_KMS_PERIOD: Final = "300"
-_LONGEST_TEXT: Final = 20 * 1024
+LONGEST_TEXT: Final = 20 * 1024
 _RETENTION_MS: Final = 345_600_000
 _VISIBILITY_MS: Final = 30_000
 _DEDUP_WINDOW_MS: Final = 300_000
@@ -121,7 +121,7 @@ def _checked(name: str, value: str) -> str:
         if value.lower() not in ("true", "false"):
             raise wrong_attribute(name)
         return value.lower()
-    if (name in _CHOICES and value not in _CHOICES[name]) or len(value) > _LONGEST_TEXT:
+    if (name in _CHOICES and value not in _CHOICES[name]) or len(value) > LONGEST_TEXT:
         raise wrong_attribute(name)
     if value and name == ALLOW_POLICY:
         check_allow_policy(value)

@@ -120,7 +120,7 @@ class Queues:
             asked.max_results,
             asked.next_token,
             lambda after, limit: self._broker.dead_letter_sources(queue, after, limit),
-            lambda _queue: True,
+            lambda queue: permits(request, "get_status", queue.name),
         ).map(lambda page: SourceQueueUrls(*page))
 
     def _page(
@@ -133,16 +133,20 @@ class Queues:
     ) -> Pending[tuple[list[str], str | None]]:
         """The URLs of a page, and where the next goes on. There is a next page only for those who ask for pages."""
         limit = LIST_RESULTS if max_results is None else within(max_results, "MaxResults", LIST_RESULTS)
-        urls: list[str] = []
+        names: list[str] = []
 
         def take(queues: list[Queue], last: str) -> Pending[tuple[list[str], str | None]]:
             for queue in queues:
                 if is_shown(queue):
-                    if len(urls) == limit:
-                        return resolved((urls, None if max_results is None else _token_of(last)))
-                    urls.append(self._place.url(request, queue.name))
+                    if len(names) == limit:
+                        # The last that was shown: the name of another may not be told.
+                        return resolved((urls(), None if max_results is None else _token_of(names[-1])))
+                    names.append(queue.name)
                 last = queue.name
-            return go_on(last) if len(queues) > limit else resolved((urls, None))
+            return go_on(last) if len(queues) > limit else resolved((urls(), None))
+
+        def urls() -> list[str]:
+            return [self._place.url(request, name) for name in names]
 
         def go_on(last: str) -> Pending[tuple[list[str], str | None]]:
             return chained(read(last, limit + 1), lambda queues: take(queues, last))
@@ -184,6 +188,8 @@ class Queues:
             queue_attributes.check_together(wish, about.settings.labels, about.settings.dedup_scope)
             if wish.redrive is None:
                 return change(wish)
+            # Before a look at that queue, which would tell whether it is there.
+            check_dead_letters(rules_of(request), wish.redrive)
 
             def allow(targets: list[Queue | None]) -> Pending[None]:
                 check_target(wish.texts[REDRIVE_POLICY], targets[0], queue, is_fifo)

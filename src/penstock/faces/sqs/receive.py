@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 from penstock.broker import Broker
@@ -123,11 +122,7 @@ def _asked_for(old: Sequence[str] | None, new: Sequence[str] | None) -> frozense
     """Two parameters for the same: one has replaced the other."""
     if not old and not new:
         return _NONE
-    return _system_names((*(old or ()), *(new or ())))
-
-
-@lru_cache(256)
-def _system_names(names: tuple[str, ...]) -> frozenset[str]:
+    names = (*(old or ()), *(new or ()))
     return _EVERY if ALL in names else _EVERY.intersection(names)
 
 

@@ -32,6 +32,7 @@ _FINISHED = {Verdict.EXPIRE: Outcome.EXPIRED, Verdict.FAIL: Outcome.FAILED}
 _NONE = frozenset((None,))
 # Lines that a claim begins with at once.
 _HEADS = 16
+_MOST_LINES = 500
 _HELD = """receives = receives + 1, claim = abs(claim) + 1,
                            first_claimed_at = coalesce(first_claimed_at, ?), last_claimed_at = ?"""
 
@@ -188,18 +189,24 @@ class Claims:
         lines apart, and hints pass over a line whose first message was just lifted."""
         session, limits = self._session, self._session.limits
         session.lock_queue(found.number)
-        session.promote(found, session.look_for_due(found, now, max(limit, limits.promote_rows)).rows(), now)
+        most_promoted = max(limit, limits.promote_rows)
+        due = session.look_for_due(found, now, most_promoted).rows()
+        session.promote(found, due, now)
+        # The first message of a line may be among those that are left.
+        are_all_promoted = len(due) < most_promoted
         taking = _Taking(found, limit, limits.claim_bytes, max(limit, limits.step_rows))
-        after = 0
-        while taking.goes_on():
+        after = begun = 0
+        # Each line takes statements of its own: a claim that has met many goes on in the next unit.
+        while taking.goes_on() and begun < _MOST_LINES:
             # Few, because the first line may well be as long as the claim.
             heads = self._head(found, _without_share(terms), after, min(taking.wanted(), _HEADS), taking.room)
             if not heads:
-                return taking.taken, False
+                return taking.taken, not are_all_promoted
             for head in heads:
                 if taking.goes_on():
                     self._take_line(taking, head, now, terms)
                     after = seq_in(head)
+                    begun += 1
         return taking.taken, len(taking.taken) < limit
 
     def _take_line(self, taking: _Taking, head: Row, now: int, terms: Terms) -> None:

@@ -106,6 +106,9 @@ class Engine(Protocol):
     def last_seq(self) -> int:
         """The highest sequence number given out so far."""
 
+    def forget_seqs(self) -> None:
+        """Use no numbers that were taken ahead: this unit has waited for another, whose messages come first."""
+
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
         """Count what arrived in each queue and what has left it. `stirring` says that a claim may wait for it."""
 

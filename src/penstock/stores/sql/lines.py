@@ -40,7 +40,8 @@ class LineSql:
         ORDER BY ready_at, seq"""
     waiting: str = f"""
         SELECT grp FROM {{walk}} WHERE queue = ? AND ready_at = {limits.BEHIND} ORDER BY {{age}} LIMIT ?"""
-    queues: str = "SELECT number FROM queue WHERE grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT ?"
+    queues: str = """
+        SELECT number FROM queue WHERE number > ? AND grouped <> 0 AND deleted_at IS NULL ORDER BY number LIMIT ?"""
 
 
 def has_lines(queue: Queue) -> bool:
@@ -111,8 +112,9 @@ class GroupLines:
 
     # A belt
 
-    def queues(self, limit: int) -> list[int]:
-        return [number for (number,) in self._engine.rows(self._sql.queues, (limit,))]
+    def queues(self, after: int, limit: int) -> list[int]:
+        """Those that have lines, by number, after one."""
+        return [number for (number,) in self._engine.rows(self._sql.queues, (after, limit))]
 
     def headless(self, queue: Queue, limit: int) -> Collection[bytes]:
         """Of the messages that have waited longest behind others, the groups whose first one waits as well."""

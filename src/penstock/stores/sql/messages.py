@@ -67,6 +67,7 @@ class Messages:
     def release_all(self, queue: str, now: int, limit: int) -> int:
         session = self._session
         number = session.queue(queue).number
+        session.with_lines(number)
         rows = session.engine.rows(self._sql.claimed, (number, now, limits.SHIPPED, limit))
         session.make_ready(number, [seq for (seq,) in rows], now)
         session.stirred.add(queue)
@@ -90,6 +91,7 @@ class Messages:
 
     def purge_number(self, queue: int, now: int, limit: int, through: int) -> int:
         """Of a queue by its number, which may have been deleted."""
+        self._session.with_lines(queue)
         rows = self._session.engine.rows(self._sql.purged, (queue, through, limit))
         self._session.finish(queue, [seq for (seq,) in rows], Outcome.PURGED, now)
         return len(rows)
@@ -99,6 +101,7 @@ class Messages:
     ) -> Purged:
         session, engine, sql = self._session, self._session.engine, self._sql
         number = session.queue(queue).number
+        session.with_lines(number)
         start = after or _START
         rows = engine.rows(sql.ages_here, (number, start.ready_at, start.seq, limit))
         if len(rows) < limit:

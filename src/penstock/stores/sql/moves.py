@@ -177,10 +177,13 @@ class Moves:
             self._session.lock_queue(number)
         return bool(numbers)
 
-    def _promote_lines(self, queue: Queue, now: int) -> None:
-        """Messages whose claim or delay has run out have their places in line by age, and move by it."""
+    def _promote_lines(self, queue: Queue, now: int) -> bool:
+        """Messages whose claim or delay has run out have their places in line by age, and move by it. Whether these are
+        all: else older ones may be among the others."""
         session = self._session
-        session.promote(queue, session.look_for_due(queue, now, session.limits.promote_rows).rows(), now)
+        due = session.look_for_due(queue, now, session.limits.promote_rows).rows()
+        session.promote(queue, due, now)
+        return len(due) < session.limits.promote_rows
 
     def _arrive(self, here: Queue, there: Queue, seqs: Sequence[int], outcome: Outcome, now: int) -> Sequence[int]:
         arrive, name = self._sql.arrive, there.name
@@ -268,7 +271,8 @@ class Moves:
         if source is not None and has_lines(source):
             target = None if move.target is None else self.find_queue(move.target)
             self._lock_lines(source, *([] if target is None else [target]))
-            self._promote_lines(source, now)
+            if not self._promote_lines(source, now):
+                return move  # the next step goes on
         return self._put(move, move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:

@@ -216,13 +216,20 @@ class Session:
         """From here to the end of the unit, no other unit is at this point with the same queue."""
         if self.engine.shared and queue not in self._locked:
             self.engine.rows(self._sql.lock_queue, (queue,))
+            self.engine.forget_seqs()
             self._locked.add(queue)
 
     def take_turns(self, queues: Iterable[str]) -> None:
-        """Lock those that have lines, in one order."""
-        if self.engine.shared:
-            for number in sorted(queue.number for queue in map(self.find_queue, queues) if queue and has_lines(queue)):
-                self.lock_queue(number)
+        """Lock those that have lines, in one order, and with them those that take their dead letters."""
+        if not self.engine.shared:
+            return
+        numbers: set[int] = set()
+        for queue in map(self.find_queue, queues):
+            redrive = None if queue is None else queue.settings.redrive
+            dead_letters = None if redrive is None else self.find_queue(redrive.dead_letter_queue)
+            numbers.update(one.number for one in (queue, dead_letters) if one is not None and has_lines(one))
+        for number in sorted(numbers):
+            self.lock_queue(number)
 
     def with_lines(self, number: int) -> Queue | None:
         """The queue of this number, if it has lines and was not deleted. From here on it is locked."""

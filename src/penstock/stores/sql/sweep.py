@@ -21,7 +21,8 @@ from penstock.stores.sql.twins import Twins
 # the queue before it was deleted has put its messages there by then.
 _LOOK_AGAIN_MS = 60 * 60 * 1000
 # Messages of a queue that wait behind others, whose lines are looked at.
-_LINES_LOOKED_AT = 50
+_LINES_LOOKED_AT = 20
+_QUEUES_LOOKED_AT = 4
 
 # Of a queue `q`.
 _HOLDS_MESSAGES = "(SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0"
@@ -76,6 +77,7 @@ class Sweep:
         "_consumers",
         "_exports",
         "_ledger",
+        "_lines_after",
         "_messages",
         "_moves",
         "_sends",
@@ -103,6 +105,7 @@ class Sweep:
         self._twins = twins
         self._sends = sends
         self._attempts = attempts
+        self._lines_after = 0
         self._messages = messages
         self._moves = moves
         self._shipments = shipments
@@ -157,6 +160,7 @@ class Sweep:
         rows = session.engine.rows(self._sql.queues_due, (now, session.limits.sweep_queues))
         room = session.limits.promote_rows
         for queue in map(queue_of, rows):
+            session.with_lines(queue.number)
             due = session.look_for_due(queue, now, room).rows()
             session.promote(queue, due, now)
             room -= len(due)
@@ -165,7 +169,10 @@ class Sweep:
         """Every verb leaves lines in order. Should one ever fail to, its messages would wait forever: those that have
         waited longest are looked at."""
         session = self._session
-        for number in session.lines.queues(session.limits.sweep_queues):
+        queues = session.lines.queues(self._lines_after, _QUEUES_LOOKED_AT)
+        # A few of them each time, in turn.
+        self._lines_after = queues[-1] if len(queues) == _QUEUES_LOOKED_AT else 0
+        for number in queues:
             name = session.queue_name(number)
             queue = None if name is None else session.find_queue(name)
             if queue is not None and session.lines.headless(queue, _LINES_LOOKED_AT):
@@ -188,8 +195,9 @@ class Sweep:
         if limit <= 0 or after >= through:
             return 0
         session = self._session
+        lined = session.with_lines(queue)
         heads = session.engine.rows(self._sql.oldest, (queue, 0, after, through, limit))
-        if session.with_lines(queue) is not None:
+        if lined is not None:
             heads += session.engine.rows(self._sql.oldest, (queue, limits.BEHIND, after, through, limit))
         expired = [seq for seq, sent_at in heads if sent_at <= sent_by][:limit]
         session.finish(queue, expired, Outcome.EXPIRED, now)

@@ -360,6 +360,9 @@ class MariaEngine:
         [(seq,)] = self.rows(self._sql.last_seq)
         return int(seq)
 
+    def forget_seqs(self) -> None:
+        """None are taken ahead."""
+
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
         # In one order, so that two units with one slot never wait for each other.
         counted = {**changes, 0: (1, 0)} if stirring else changes

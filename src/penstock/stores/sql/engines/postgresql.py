@@ -292,6 +292,9 @@ class PostgresEngine:
         [(seq,)] = self.rows(self._sql.last_seq)
         return int(seq)
 
+    def forget_seqs(self) -> None:
+        self._ahead = []
+
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
         # In one order, so that two units with one slot never wait for each other.
         queues = sorted(changes)

@@ -220,6 +220,9 @@ class SqliteEngine:
             self._seq = int(seq)
         return self._seq
 
+    def forget_seqs(self) -> None:
+        """None are taken ahead."""
+
     def add_to_tallies(self, changes: Mapping[int, Sequence[int]], stirring: bool) -> None:
         rows = [(queue, arrived, departed) for queue, (arrived, departed) in changes.items()]
         if self._given:
