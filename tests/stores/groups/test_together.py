@@ -15,7 +15,7 @@ from typing import TypeVar
 import pytest
 
 from penstock.errors import StoreBusy
-from penstock.model import Draft, Groups, Message, Receipt, Settings
+from penstock.model import Dedup, Draft, Groups, Message, Receipt, Settings
 from penstock.stores import Store, Unit, open_store
 from tests.stores.conftest import check_conservation
 
@@ -257,6 +257,19 @@ def test_a_send_and_a_purge(url: str, store: Store, sends_first: bool) -> None:
 
     overlapping(url, store, *((put("a"), purge) if sends_first else (purge, put("a"))))
     assert len(taken(store)) == 1
+
+
+@pytest.mark.parametrize("dedup", [Dedup.OFF, Dedup.SEND, Dedup.WINDOW])
+def test_what_is_sent_by_turns_is_handed_out_in_the_order_it_was_sent(url: str, store: Store, dedup: Dedup) -> None:
+    """Whatever numbers a server has at hand."""
+    with store.unit() as unit:
+        unit.update_queue("q", Settings(groups=Groups.FIFO, dedup=dedup), NOW)
+    with closing(opened(url)) as other:
+        for number in range(20):
+            server = (store, other)[number % 3 % 2]
+            body = b"%d" % number
+            persistently(server, lambda unit, body=body: unit.send("q", [Draft(body, group="a")], NOW))  # type: ignore[misc]
+    assert [message.body for message in taken(store)] == [b"%d" % number for number in range(20)]
 
 
 def test_two_sends_into_an_empty_line(url: str, store: Store) -> None:
