@@ -12,7 +12,7 @@ import pytest
 from penstock.broker import LocalBroker
 from penstock.clock import system_clock
 from penstock.errors import QueueNotFound, StoreUnavailable
-from penstock.model import Dedup, Draft, Message, Sent, Settings
+from penstock.model import Dedup, Draft, Groups, Message, Sent, Settings
 from penstock.stores.protocol import Sending
 from penstock.stores.sql.engines.network import NetworkStore
 from penstock.stores.sql.engines.postgresql import PostgresDatabase
@@ -31,6 +31,7 @@ DRAFTS = [
     Draft(b"late", delay_ms=5_000),
     Draft(b"brief", deadline_at=NOW + 9),
     Draft(b"plain", "text/plain", {"b": "2"}, 0, NOW + 10, b"key"),
+    Draft(b"of a group", group="größe \U0001f6b0"),
 ]
 
 
@@ -43,6 +44,8 @@ def store(postgres_url: str) -> Iterator[NetworkStore]:
             unit.create_queue(name, Settings(), NOW)
         unit.create_queue("delayed", Settings(delay_ms=700, dedup=Dedup.CLAIM), NOW)
         unit.create_queue("once", Settings(dedup=Dedup.SEND), NOW)
+        unit.create_queue("window", Settings(dedup=Dedup.WINDOW), NOW)
+        unit.create_queue("lines", Settings(groups=Groups.FIFO), NOW)
     know(store)
     yield store
     with store.unit(write=False) as unit:
@@ -52,7 +55,7 @@ def store(postgres_url: str) -> Iterator[NetworkStore]:
 
 def know(store: NetworkStore) -> None:
     with store.unit() as unit:
-        for name in ("q", "other", "delayed", "once"):
+        for name in ("q", "other", "delayed", "once", "window", "lines"):
             unit.find_queue(name)
 
 
@@ -96,6 +99,7 @@ def test_what_is_stored_is_what_a_unit_stores(store: NetworkStore, queue: str) -
             message.receives,
             message.claim,
             message.deadline_at,
+            message.group,
         )
 
     def keys() -> list[tuple[object, ...]]:
@@ -149,7 +153,7 @@ def test_what_is_not_sent_like_this_wants_a_unit(store: NetworkStore, drafts: li
     assert seen(store, "q") == [b"y"]
 
 
-@pytest.mark.parametrize("queue", ["once", "nowhere"])
+@pytest.mark.parametrize("queue", ["once", "window", "lines", "nowhere"])
 def test_a_queue_that_wants_more_than_an_insert(store: NetworkStore, queue: str) -> None:
     assert store.begin_sends([("q", [Draft(b"x")]), (queue, [Draft(b"y")])], NOW) is None
     assert seen(store, "q") == []

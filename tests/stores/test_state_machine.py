@@ -540,33 +540,28 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, _: unit.moves.list(3))
 
     @invariant()
-    def lines_are_in_order(self) -> None:
-        def check(unit: Unit, _side: Side) -> None:
-            for queue in unit.list_queues(0, 10).queues:
-                check_lines(queue, list(peek_all(unit, queue.name)))
-
-        self.both(check)
-
-    @invariant()
     def nobody_is_left_waiting(self) -> None:
         if self.memory.unit is not None and self.tested.unit is not None:
             assert self.memory.unit.stirred <= self.tested.unit.stirred
 
 
 def everything(unit: Unit, now: int) -> list[object]:
-    """All that a store shows of itself. What has arrived in a queue is there or has departed."""
+    """All that a store shows of itself. What has arrived in a queue is there or has departed, and lines are in
+    order."""
     views: list[object] = [unit.list_queues(0, 3), sorted(ledger_in_order(unit), key=when_and_what)]
     queues = unit.list_queues(0, 10).queues
     counts = {queue.name: count for queue, count in zip(queues, unit.counts(queues, now, 10_000), strict=True)}
     views += [unit.consumers.attend(name) for name in ("g", "h", "i")]
-    views += [unit.page_queues("", "", 10), unit.page_queues("b", "", 10), unit.page_queues("", "a", 2)]
-    views += [unit.dead_letter_sources(queue.name, "", 10) for queue in queues]
+    views += [unit.page_queues("", "", 10), unit.page_queues("b", "a", 2)]
+    views += [unit.dead_letter_sources(queue.name, "", 10) for queue in queues[:1]]
     views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000)]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now), unit.consumers.first_due(name)]
-        if unit.find_queue(name) is not None:
+        found = unit.find_queue(name)
+        if found is not None:
             messages, count, tally = list(peek_all(unit, name)), counts[name], unit.ledger.tally(name)
             assert tally.arrived - tally.departed == count.total == len(messages)
+            check_lines(found, messages)
             views += [messages, count, tally, unit.shipments.list(name, None, 0, 1_000)]
     return views
 

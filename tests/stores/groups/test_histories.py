@@ -237,7 +237,7 @@ class History:
                 assert [name for name in drained if name in of_group] == of_group
 
 
-EXAMPLES = {"memory": 150, "sqlite": 60, "postgresql": 12, "mariadb": 12}
+EXAMPLES = {"memory": 150, "sqlite": 60, "postgresql": 25, "mariadb": 25}
 
 
 @pytest.mark.timeout(600)  # the examples take their time where other tests keep the machine busy

@@ -84,7 +84,7 @@ class Books:
             self.senders -= 1
 
     def begin(self) -> int | None:
-        """Before a claim. Where nobody else is at it, and nobody sends any more, which turn it is."""
+        """Before a claim. Where no other is at it, and no one sends any more, which turn it is."""
         with self._lock:
             self.at_work += 1
             return self.turns if self.at_work == 1 and not self.senders else None
@@ -93,7 +93,7 @@ class Books:
         """Of a claim that was alone, and found nothing although something was there, all must be told."""
         with self._lock:
             if not found and begun == self.turns and self.at_work == 1 and self._left():
-                self.trouble.append("nobody holds anything, and still nothing can be claimed")
+                self.trouble.append("no one holds anything, and still nothing can be claimed")
             self.at_work -= 1
             self.turns += found
 
