@@ -41,7 +41,6 @@ EVERYWHERE = {
     "KeySql.all": "api_key: the same",
     "MoveSql.latest": "move: those of one day",
     "MoveSql.forget": "move: the same",
-    "LineSql.queues": "queue: those that have groups, at which the sweep looks; it ends with its LIMIT",
 }
 # What MariaDB reads by an index of another shape.
 NOT_ON_MARIADB = {
