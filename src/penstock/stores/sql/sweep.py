@@ -163,6 +163,9 @@ class Sweep:
             session.with_lines(queue.number)
             due = session.look_for_due(queue, now, room).rows()
             session.promote(queue, due, now)
+            if due:
+                # A claim that looks meanwhile passes over what this unit has locked, and would wait for nothing.
+                session.stirred.add(queue.name)
             room -= len(due)
 
     def _lift_headless(self, now: int) -> None:
