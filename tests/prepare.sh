@@ -16,6 +16,9 @@ command -v faketime >/dev/null || missing="$missing faketime"
 command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v mariadbd >/dev/null || missing="$missing mariadb-server"
 command -v chromium >/dev/null || missing="$missing chromium"
+# For `promtool`, which checks figures, rules and alerts.
+command -v promtool >/dev/null || missing="$missing prometheus"
+command -v systemd-analyze >/dev/null || missing="$missing systemd"
 # Spark runs on any Java from 17 on; without one the tests use the runtime that comes from PyPI.
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 # What the extra `spark` brings.
-_OF_SPARK = ("pyspark", "pyarrow", "py4j", "jinja2")
+_OF_SPARK = ("pyspark", "pyarrow", "py4j")
 
 
 class Failed(click.ClickException):
