@@ -107,13 +107,14 @@ class QueueChange(Struct, frozen=True, kw_only=True):
 
 class Queue(Struct, frozen=True):
     """`number` is the store's own; it is never used again after the queue is deleted. `modified_at` is when its
-    settings were last changed."""
+    settings were last changed. `paused_at` is since when nothing is claimed from it: None where it is not paused."""
 
     number: int
     name: str
     created_at: int
     settings: Settings
     modified_at: int = 0
+    paused_at: int | None = None
 
 
 class QueuePage(Struct, frozen=True):

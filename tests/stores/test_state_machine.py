@@ -277,6 +277,13 @@ class SideBySide(RuleBasedStateMachine):
         if isinstance(sent, list):
             self.known += [Receipt(str(seq), 0, queue) for seq, _ in sent]
 
+    @rule(queue=names, pauses=st.sampled_from([True, False, False]))
+    def pause_or_resume(self, queue: str, pauses: bool) -> None:
+        if pauses:
+            self.both(lambda unit, _: unit.pause_queue(queue, self.now))
+        else:
+            self.both(lambda unit, _: unit.resume_queue(queue, self.now))
+
     @rule(queue=names, limit=few, hold_ms=st.sampled_from([None, None, 0, 5, 50]))
     def claim(self, queue: str, limit: int, hold_ms: int | None) -> None:
         match self.both(lambda unit, _: unit.claim(queue, limit, self.now, hold_ms)):

@@ -122,6 +122,12 @@ class RemoteBroker:
     def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
         return self.call("update_queue", name, change, rules)
 
+    def pause_queue(self, name: str) -> Pending[Queue]:
+        return self.call("pause_queue", name)
+
+    def resume_queue(self, name: str) -> Pending[Queue]:
+        return self.call("resume_queue", name)
+
     def delete_queue(self, name: str) -> Pending[Queue]:
         return self.call("delete_queue", name)
 

@@ -42,6 +42,8 @@ from penstock.broker.queues import (
     FindQueues,
     ListQueues,
     PageQueues,
+    PauseQueue,
+    ResumeQueue,
     UpdateQueue,
 )
 from penstock.broker.shipments import Shipments
@@ -164,6 +166,12 @@ class LocalBroker:
 
     def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
         return self._commit.work(UpdateQueue(name, change, rules))
+
+    def pause_queue(self, name: str) -> Pending[Queue]:
+        return self._commit.work(PauseQueue(name))
+
+    def resume_queue(self, name: str) -> Pending[Queue]:
+        return self._commit.work(ResumeQueue(name))
 
     def delete_queue(self, name: str) -> Pending[Queue]:
         return self._commit.work(DeleteQueue(name))

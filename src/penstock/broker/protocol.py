@@ -81,6 +81,13 @@ class Broker(Protocol):
         """Change settings. Raises QueueNotFound, DeadLetterQueueNotFound, and NotPermitted where the queue has a
         dead-letter queue afterwards to which the caller may not send."""
 
+    def pause_queue(self, name: str) -> Pending[Queue]:
+        """Claims find nothing in it from now on, and those that may wait do. Pausing it again changes nothing. Raises
+        QueueNotFound, and FeatureMissing where the store cannot keep it."""
+
+    def resume_queue(self, name: str) -> Pending[Queue]:
+        """The end of a pause, if it is paused: claims that wait look again. Raises as `pause_queue`."""
+
     def delete_queue(self, name: str) -> Pending[Queue]:
         """The queue and its messages; its settings as they were. Raises QueueNotFound."""
 

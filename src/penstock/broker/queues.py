@@ -57,6 +57,22 @@ class UpdateQueue(Struct, frozen=True):
         return unit.update_queue(self.name, settings, now)
 
 
+class PauseQueue(Struct, frozen=True):
+    name: str
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
+        return unit.pause_queue(self.name, now)
+
+
+class ResumeQueue(Struct, frozen=True):
+    name: str
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
+        return unit.resume_queue(self.name, now)
+
+
 class DeleteQueue(Struct, frozen=True):
     name: str
     writes: ClassVar[bool] = True

@@ -92,7 +92,7 @@ class Unit(Protocol):
     def stirred(self) -> set[str]:
         """The queues in which this unit has made messages ready by other means than `send`: by a release, a shortened
         claim, a move, a dead letter, or whatever gives the next message of a line its turn, such as an ack; and those
-        it has deleted. A caller who waits for one of them should look again.
+        it has resumed or deleted. A caller who waits for one of them should look again.
         It may name a queue too many, never one too few. To be read before the unit ends."""
 
     @property
@@ -147,6 +147,23 @@ class Unit(Protocol):
         shares nothing with this one. Raises QueueNotFound.
         """
 
+    def pause_queue(self, name: str, now: int) -> Queue:
+        """From now on claims of every kind find nothing in the queue, until it is resumed: those of `claim`, and those
+        of attempts, shipments and consumers. They do not touch its messages either, so nothing becomes a dead letter.
+
+        Everything else goes on: sends, acks, renewals and releases, peeks, counts, moves, purges and the sweep. An
+        attempt that still holds its messages, and a shipment that is open, were claimed before: asking for them again
+        is answered as ever. A shipment that is gathering is complete with what it has.
+
+        It is a state, not a setting: an update does not end it, and `modified_at` stays. Pausing a paused queue keeps
+        the instant it has. A unit that begins after this one has ended sees it, in every process. Raises QueueNotFound;
+        a store without `messages` may raise FeatureMissing.
+        """
+
+    def resume_queue(self, name: str, now: int) -> Queue:
+        """End the pause: those who wait for its messages are told by `stirred`. Resuming a queue that is not paused
+        changes nothing. Raises as `pause_queue`."""
+
     def find_queue(self, name: str) -> Queue | None:
         """With its settings as this unit sees them, its own changes included; None where there is none of this name, or
         it was deleted."""
@@ -182,7 +199,8 @@ class Unit(Protocol):
         """
 
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
-        """Take up to `limit` ready messages, oldest first, until now + `hold_ms`. Raises QueueNotFound.
+        """Take up to `limit` ready messages, oldest first, until now + `hold_ms`: none in a paused queue. Raises
+        QueueNotFound.
 
         It stops early, but never before the first message, when their bodies come to `claim_bytes`. None holds them for
         the queue's visibility time; 0 hands them out and leaves them ready (their `ready_at` says now). Each delivery
@@ -227,7 +245,7 @@ class Unit(Protocol):
         """The earliest instant after `now` at which a delay or a claim of the queue ends: then a message becomes ready,
         or its backoff begins.
 
-        None where there is none, or the queue does not exist.
+        None where there is none, the queue is paused, or it does not exist.
         """
 
     # Housekeeping
@@ -268,7 +286,7 @@ class Messages(Protocol):
     def claim_once(self, queue: str, attempt: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
         """Like `Unit.claim`, unless a claim from this queue with the same attempt is remembered, and every message that
         it took is still held by it: then these messages are handed out again under the same claims, which last as long
-        as new ones. Remembered for `attempt_ms`, unless nothing was there to take.
+        as new ones, also in a paused queue. Remembered for `attempt_ms`, unless nothing was there to take.
         """
 
     def renew(self, receipts: Sequence[Receipt], now: int, until: int, shorten: bool = False) -> list[bool]:
@@ -537,7 +555,7 @@ class Consumers(Protocol):
 
     def first_due(self, queue: str) -> int | None:
         """When the first message of the queue that is not claimed for good becomes ready; 0 if one is ready. None where
-        there is none, or the queue does not exist."""
+        there is none, the queue is paused, or it does not exist."""
 
     def trace(self, message_id: str, now: int) -> Trace | None:
         """Where a message is, or how it ended; None for one that is not remembered. One that was in a deleted queue has

@@ -2,7 +2,8 @@
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
 q.backoff_first_ms, q.backoff_most_ms,
-q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.name = %s AND q.deleted_at IS NULL;
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at,
+q.paused_at FROM queue AS q WHERE q.name = %s AND q.deleted_at IS NULL;
 
 -- SessionSql.queue_name
 SELECT name FROM queue WHERE number = %s AND deleted_at IS NULL;
@@ -65,6 +66,9 @@ UPDATE queue SET visibility_ms = %s, retention_ms = %s, delay_ms = %s, dedup = %
                  dedup_window_ms = %s, dedup_scope = %s, labels = %s, modified_at = %s
 WHERE number = %s;
 
+-- QueueSql.pause
+UPDATE queue SET paused_at = %s WHERE number = %s;
+
 -- QueueSql.lower_retention
 UPDATE queue SET kept_ms = CASE WHEN kept_ms > %s THEN kept_ms ELSE %s END, lowered_through = %s
 WHERE number = %s;
@@ -82,7 +86,8 @@ UPDATE shipment SET due_at = 0 WHERE queue = %s;
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
 q.backoff_first_ms, q.backoff_most_ms,
-q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT %s OFFSET %s;
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at,
+q.paused_at FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT %s OFFSET %s;
 
 -- QueueSql.count
 SELECT count(*) FROM queue WHERE deleted_at IS NULL;
@@ -91,7 +96,8 @@ SELECT count(*) FROM queue WHERE deleted_at IS NULL;
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
 q.backoff_first_ms, q.backoff_most_ms,
-q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at,
+q.paused_at FROM queue AS q
 WHERE q.deleted_at IS NULL AND q.name COLLATE "C" >= %s AND q.name COLLATE "C" > %s AND q.name COLLATE "C" < %s
 ORDER BY q.name COLLATE "C" LIMIT %s;
 
@@ -99,7 +105,8 @@ ORDER BY q.name COLLATE "C" LIMIT %s;
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
 q.backoff_first_ms, q.backoff_most_ms,
-q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at,
+q.paused_at FROM queue AS q
 WHERE q.dead_letter_queue = %s AND q.deleted_at IS NULL AND q.name COLLATE "C" > %s ORDER BY q.name COLLATE "C" LIMIT %s;
 
 -- SendSql.remember
@@ -790,7 +797,8 @@ DELETE FROM queue WHERE number = %s;
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
 q.backoff_first_ms, q.backoff_most_ms,
-q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at FROM queue AS q
+q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at,
+q.paused_at FROM queue AS q
 WHERE q.deleted_at IS NULL AND (SELECT sum(arrived) - sum(departed) FROM tally WHERE tally.queue = q.number) > 0
    AND (SELECT ready_at FROM message WHERE queue = q.number AND ready_at > 0 ORDER BY ready_at LIMIT 1) <= %s
 LIMIT %s;

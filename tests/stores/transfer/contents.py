@@ -26,6 +26,7 @@ from penstock.model import (
     Redrive,
     Registration,
     Selection,
+    Settings,
 )
 from penstock.stores import Store, open_sql_store, open_store
 from tests.stores.conftest import Verbs, check_conservation
@@ -107,6 +108,9 @@ def fill(url: str) -> None:
                 unit.consumers.register(consumer, verbs.now)
                 claimed = unit.consumers.claim(consumer, 2, verbs.now).messages
                 unit.consumers.hold(name, [(message.seq, message.claim) for message in claimed], verbs.now)
+            unit.create_queue("still", Settings(), verbs.now)
+            unit.send("still", [Draft(b"not yet")], verbs.now)
+            unit.pause_queue("still", verbs.now + 3)
         fill_shipments(verbs)
         fill_lines(verbs)
 
@@ -208,6 +212,10 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
     assert verbs.moves.step(move_id="half").moved > 2
     shipments_go_on(verbs)
     lines_go_on(verbs)
+    assert verbs.claim(queue="still") == []
+    with store.unit() as unit:
+        unit.resume_queue("still", verbs.now)
+    assert verbs.bodies(queue="still") == [b"not yet"]
     with store.unit() as unit:
         unit.sweep(verbs.now + 10**6, 1_000, 0)
         check_conservation(unit)
@@ -256,6 +264,7 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
     "create queue": lambda verbs: verbs.create("another"),
     "update queue": lambda verbs: verbs.update("empty", visibility_ms=1),
     "delete queue": lambda verbs: verbs.delete("empty"),
+    "pause queue": lambda verbs: pause(verbs, "own"),
     "create key": lambda verbs: verbs.create_key("another"),
     "revoke key": lambda verbs: verbs.keys.revoke("one"),
     "claim of a line": lambda verbs: verbs.claim(1, queue="lines"),
@@ -265,6 +274,11 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
     "labels": lambda verbs: verbs.update("own", labels={"k": "w"}),
     "sweep": lambda verbs: verbs.sweep(1, ledger_before=10**12),
 }
+
+
+def pause(verbs: Verbs, queue: str) -> None:
+    with verbs.unit() as unit:
+        unit.pause_queue(queue, verbs.now)
 
 
 def change(url: str, name: str) -> None:

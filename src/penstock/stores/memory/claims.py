@@ -37,6 +37,8 @@ class ClaimTerms(Struct, frozen=True):
 
 
 def claim(session: Session, queue: Queue, limit: int, now: int, terms: ClaimTerms) -> Claimed:
+    if queue.paused_at is not None:
+        return Claimed([])
     return _Claim(session, queue, limit, now, terms).run()
 
 

@@ -132,7 +132,9 @@ class MemoryConsumers:
 
     def first_due(self, queue: str) -> int | None:
         found = self._session.find_queue(queue)
-        first = None if found is None else next(self._tables.in_order(found.number), None)
+        if found is None or found.paused_at is not None:
+            return None
+        first = next(self._tables.in_order(found.number), None)
         return None if first is None or first.ready_at >= limits.NEVER else first.ready_at
 
     def trace(self, message_id: str, now: int) -> Trace | None:

@@ -94,6 +94,22 @@ class MemoryUnit:
         self.stirred.add(name)
         return deleted
 
+    def pause_queue(self, name: str, now: int) -> Queue:
+        former = self._session.queue(name)
+        return former if former.paused_at is not None else self._set_paused_at(former, now)
+
+    def resume_queue(self, name: str, now: int) -> Queue:
+        former = self._session.queue(name)
+        if former.paused_at is None:
+            return former
+        self.stirred.add(name)
+        return self._set_paused_at(former, None)
+
+    def _set_paused_at(self, former: Queue, paused_at: int | None) -> Queue:
+        queue = replace(former, paused_at=paused_at)
+        self._tables.put_queue(replace(self._tables.queues[queue.number], queue=queue))
+        return queue
+
     def find_queue(self, name: str) -> Queue | None:
         return self._session.find_queue(name)
 
@@ -182,7 +198,7 @@ class MemoryUnit:
 
     def next_due(self, queue: str, now: int) -> int | None:
         found = self.find_queue(queue)
-        if found is None:
+        if found is None or found.paused_at is not None:
             return None
         following = next(self._tables.in_order(found.number, ready_at=now + 1), None)
         return None if following is None or following.ready_at >= limits.SHIPPED else following.ready_at

@@ -82,6 +82,12 @@ class MqCoreUnit:
     def update_queue(self, name: str, settings: Settings, now: int) -> Queue:
         raise _cannot_keep("settings of a queue")
 
+    def pause_queue(self, name: str, now: int) -> Queue:
+        raise _cannot_keep("pauses of a queue")
+
+    def resume_queue(self, name: str, now: int) -> Queue:
+        raise _cannot_keep("pauses of a queue")
+
     def delete_queue(self, name: str, now: int) -> Queue:
         """The folder leaves as a whole, so that nothing can arrive in it any more; then what is on its way."""
         queue = self._queue(name)

@@ -46,7 +46,7 @@ class Attempts:
         found = session.queue(queue)
         hold = found.settings.visibility_ms if hold_ms is None else hold_ms
         place = found.number, attempt.encode("utf-8", "surrogatepass")
-        if self._finds_nothing(place, now):
+        if self._finds_nothing(found, place, now):
             return Claimed([])
         # First the name, so that another server that has the same one waits here before it claims anything.
         while not engine.add(sql.remember, (*place, now)):
@@ -66,11 +66,16 @@ class Attempts:
             engine.run(sql.forget, place)
         return claimed
 
-    def _finds_nothing(self, place: tuple[int, bytes], now: int) -> bool:
+    def _finds_nothing(self, queue: Queue, place: tuple[int, bytes], now: int) -> bool:
         """Whether it is plain without a write that there is nothing to claim, now or again. Workers ask so all the time
         where nothing is sent."""
-        due: int | None = self._session.scalar(self._sql.first_due, (place[0], limits.SHIPPED))
-        return (due is None or due > now) and not self._session.engine.rows(self._sql.known, place)
+        return not self._has_due(queue, now) and not self._session.engine.rows(self._sql.known, place)
+
+    def _has_due(self, queue: Queue, now: int) -> bool:
+        if queue.paused_at is not None:
+            return False
+        due: int | None = self._session.scalar(self._sql.first_due, (queue.number, limits.SHIPPED))
+        return due is not None and due <= now
 
     def _hold_again(self, queue: Queue, held: list[Held], now: int, until: int) -> list[Message]:
         """The messages of an earlier claim, in its order; none where it does not hold all of them any more."""

@@ -131,7 +131,10 @@ class Claims:
         return Claimed(self._delivered(found, rows, now, terms), more)
 
     def take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
-        """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit."""
+        """The messages that a claim takes, as they were before it, and whether it stopped at a limit of one unit. Every
+        claim comes through here, and finds nothing in a paused queue."""
+        if found.paused_at is not None:
+            return [], False
         take = self._take_lines if has_lines(found) else self._take
         return take(found, limit, now, terms)
 

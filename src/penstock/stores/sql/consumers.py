@@ -196,7 +196,7 @@ class Consumers:
 
     def first_due(self, queue: str) -> int | None:
         found = self._session.find_queue(queue)
-        if found is None:
+        if found is None or found.paused_at is not None:
             return None
         due: int | None = self._session.scalar(self._sql.first_due, (found.number, limits.NEVER))
         return due

@@ -137,7 +137,7 @@ class Counts:
 
     def next_due(self, queue: str, now: int) -> int | None:
         found = self._session.find_queue(queue)
-        if found is None:
+        if found is None or found.paused_at is not None:
             return None
         due: int | None = self._session.scalar(self._sql.next_due, (found.number, now, limits.SHIPPED))
         return due

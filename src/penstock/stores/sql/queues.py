@@ -27,6 +27,7 @@ class QueueSql:
                          max_receives = ?, dead_letter_queue = ?, backoff_first_ms = ?, backoff_most_ms = ?,
                          dedup_window_ms = ?, dedup_scope = ?, labels = ?, modified_at = ?
         WHERE number = ?"""
+    pause: str = "UPDATE queue SET paused_at = ? WHERE number = ?"
     lower_retention: str = """
         UPDATE queue SET kept_ms = CASE WHEN kept_ms > ? THEN kept_ms ELSE ? END, lowered_through = ?
         WHERE number = ?"""
@@ -78,6 +79,27 @@ class Queues:
         """Before its retention is lowered."""
         retention_ms, engine = queue.settings.retention_ms, self._session.engine
         engine.run(self._sql.lower_retention, (retention_ms, retention_ms, engine.last_seq(), queue.number))
+
+    def pause(self, name: str, now: int) -> Queue:
+        session = self._session
+        session.change_queues()
+        former = session.queue(name)
+        return former if former.paused_at is not None else self._set_paused_at(former, now)
+
+    def resume(self, name: str) -> Queue:
+        session = self._session
+        session.change_queues()
+        former = session.queue(name)
+        if former.paused_at is None:
+            return former
+        session.stirred.add(name)
+        return self._set_paused_at(former, None)
+
+    def _set_paused_at(self, queue: Queue, paused_at: int | None) -> Queue:
+        session = self._session
+        session.engine.run(self._sql.pause, (paused_at, queue.number))
+        session.forget_queues()
+        return session.queue(queue.name)
 
     def delete(self, name: str, now: int) -> Queue:
         session = self._session

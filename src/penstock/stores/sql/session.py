@@ -89,6 +89,7 @@ def queue_of(row: Row) -> Queue:
         dedup_scope,
         labels,
         modified_at,
+        paused_at,
     ) = row
     return Queue(
         number,
@@ -108,6 +109,7 @@ def queue_of(row: Row) -> Queue:
             labels={} if labels is None else decode_attributes(labels),
         ),
         modified_at,
+        paused_at,
     )
 
 

@@ -63,7 +63,8 @@ _SHARED = {
     "queue": """q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
         q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
         q.backoff_first_ms, q.backoff_most_ms,
-        q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at""",
+        q.grouped, q.dedup_window_ms, q.dedup_scope, q.labels, q.modified_at,
+        q.paused_at""",
     # A claim of 0 has no negative: it counts as the first.
     "put_off": "CASE claim WHEN 0 THEN -1 ELSE -abs(claim) END",
     "is_delayed": "(receives = 0 OR claim < 0)",

@@ -113,6 +113,12 @@ class SqlUnit:
     def delete_queue(self, name: str, now: int) -> Queue:
         return self._queues.delete(name, now)
 
+    def pause_queue(self, name: str, now: int) -> Queue:
+        return self._queues.pause(name, now)
+
+    def resume_queue(self, name: str, now: int) -> Queue:
+        return self._queues.resume(name)
+
     def find_queue(self, name: str) -> Queue | None:
         return self.session.find_queue(name)
 

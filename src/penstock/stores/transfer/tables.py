@@ -60,7 +60,7 @@ QUEUE = Table(
     _named(
         """number name created_at deleted_at visibility_ms retention_ms delay_ms dedup max_receives
            dead_letter_queue ledger backoff_first_ms backoff_most_ms due_at kept_ms lowered_through
-           grouped dedup_window_ms dedup_scope forgotten_through labels modified_at"""
+           grouped dedup_window_ms dedup_scope forgotten_through labels modified_at paused_at"""
     ),
     heavy=("labels",),
 )
