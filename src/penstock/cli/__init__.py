@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from penstock import __version__
+from penstock.cli.backup import backup
 from penstock.cli.claim import claim
 from penstock.cli.export import export, import_
 from penstock.cli.key import key
@@ -66,6 +67,7 @@ for _command in (
     top,
     pipeline,
     migrate_store,
+    backup,
     vsqs,
     completion,
 ):

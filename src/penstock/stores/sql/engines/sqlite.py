@@ -45,7 +45,7 @@ from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Executed, Later, RawSql, Row
 from penstock.stores.sql.engines import forks
-from penstock.stores.sql.engines.sqlite_file import APPLICATION_ID, SqliteFile
+from penstock.stores.sql.engines.sqlite_file import APPLICATION_ID, SqliteFile, reserve
 from penstock.stores.sql.session import Cache, Session, size_of
 from penstock.stores.sql.statements import Dialect, Statements
 from penstock.stores.sql.unit import SqlUnit
@@ -61,9 +61,6 @@ _CHECKPOINT_PAGES = 500
 _LOG_PAGE_BYTES = _PAGE_BYTES + 24
 # A process that writes this often is here to stay.
 _UNITS_BEFORE_LENGTHENING = 64
-# Kept free for claims and acks: sends stop before the device is full.
-_RESERVE_BYTES = 32 * 1024 * 1024
-_RESERVE_SHARE = 8
 # So much room beyond it is not filled between two looks.
 _PLENTY_BYTES = 1024 * 1024 * 1024
 _ROOM_LOOK_S = 0.1
@@ -363,8 +360,7 @@ class SqliteStore:
             self._engine = SqliteEngine(self._connection)
             self._cache = Cache()
             self._write_units = 0
-            stat = os.statvfs(self.path.parent)
-            self._reserve = min(_RESERVE_BYTES, stat.f_blocks * stat.f_frsize // _RESERVE_SHARE)
+            self._reserve = reserve(self.path.parent)
             self._configure()
             self._migrate()
             [(origin, self.secret)] = self._engine.rows("SELECT origin, secret FROM store")

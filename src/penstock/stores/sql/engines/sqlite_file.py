@@ -22,6 +22,9 @@ APPLICATION_ID = int.from_bytes(b"Pnst", "big")
 # The file's own header, and that of the list of tables behind it.
 _HEADER_BYTES = 108
 _MODE = 0o600
+# Kept free for claims and acks: sends stop before the device is full.
+_RESERVE_BYTES = 32 * 1024 * 1024
+_RESERVE_SHARE = 8
 
 
 class SqliteFile:
@@ -37,6 +40,11 @@ class SqliteFile:
         it."""
         make_folder(Path(self.real_path).parent)
         self._make()
+        refuse_inherited(self.path, self.inode())
+        self._refuse_foreign()
+
+    def examine(self) -> None:
+        """The same for a file that is only read: it is not made."""
         refuse_inherited(self.path, self.inode())
         self._refuse_foreign()
 
@@ -134,6 +142,21 @@ def _inode(path: str) -> Inode:
     return found.st_dev, found.st_ino
 
 
+def reserve(folder: Path) -> int:
+    """How many bytes of its device a store leaves free."""
+    device = os.statvfs(folder)
+    return min(_RESERVE_BYTES, device.f_blocks * device.f_frsize // _RESERVE_SHARE)
+
+
+def sync_folder(folder: Path) -> None:
+    """What was made or renamed in it survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def make_folder(folder: Path) -> None:
     """Create a folder so that it survives a power cut: its parent is synced as well."""
     if folder.exists():
@@ -141,10 +164,6 @@ def make_folder(folder: Path) -> None:
     try:
         make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(folder.parent)
     except OSError as error:
         raise StoreUnavailable(f"the folder {folder} cannot be made: {error.strerror}") from error
