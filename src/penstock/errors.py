@@ -23,6 +23,7 @@
     │   ├── StoreBusy             another process holds the store
     │   ├── StoreFull             no room on the device
     │   └── StoreUnavailable      the device or the database does not answer
+    │       └── CommitterGone     the process that writes to the store has ended
     └── OperatorError             the operator must look at the store or the settings
         ├── StoreCorrupt
         ├── StoreForeign          not a Penstock store, or made by a newer version
@@ -171,6 +172,10 @@ class StoreFull(TryAgain):
 
 class StoreUnavailable(TryAgain):
     retry_after_s = 5
+
+
+class CommitterGone(StoreUnavailable):
+    pass
 
 
 class OperatorError(PenstockError):

@@ -19,6 +19,7 @@ from penstock.client.arrow import Arrow
 from penstock.edge.router import Route
 from penstock.faces.metrics import metrics_routes
 from penstock.faces.openapi import openapi_routes
+from penstock.faces.probes import probe_routes
 from penstock.server.config import SETTINGS, Config, shown
 from penstock.server.faces import FACES as SERVED
 from penstock.server.faces import reserved_here
@@ -34,6 +35,7 @@ FACES = {f"{name}.md": face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset())
 FACES["emodb.md"] = [route for route in FACES["emodb.md"] if route.pattern.startswith("/queue/")]
 FACES["openapi.md"] = openapi_routes(())
 FACES["metrics.md"] = metrics_routes(list)
+FACES["deployment.md"] = probe_routes(None)
 _ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 

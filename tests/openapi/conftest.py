@@ -9,6 +9,7 @@ from typing import Any
 from penstock.edge.router import Route
 from penstock.faces.metrics import metrics_routes
 from penstock.faces.openapi import build
+from penstock.faces.probes import probe_routes
 from penstock.server.config import Config
 from penstock.server.faces import FACES
 
@@ -18,5 +19,6 @@ NO_KEYRING: Any = None
 ROUTES: Mapping[str, Sequence[Route]] = {
     **{name: face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset()) for name, face in FACES.items()},
     "metrics": metrics_routes(list),
+    "probes": probe_routes(None),
 }
 DOCUMENT = build(chain.from_iterable(ROUTES.values()))

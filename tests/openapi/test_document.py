@@ -159,7 +159,7 @@ def test_everything_shared_is_used() -> None:
 
 def test_only_public_routes_ask_for_no_key() -> None:
     public = {path for _, path, operation in operations() if operation.get("security") == []}
-    assert public == {"/health"}
+    assert public == {"/health", "/health/live", "/health/ready"}
     for _, path, operation in operations():
         refusals = {"401", "403", "429"} & set(operation["responses"])
         # Without keys, a web page of another origin is refused everywhere.
@@ -188,8 +188,8 @@ def test_only_what_is_served_is_described(tmp_path: Path) -> None:
     with running.talk() as talk:
         document = talk("GET", "/openapi.json").json
     running.stop()
-    assert document == json.loads(json.dumps(build([*ROUTES["native"], *ROUTES["metrics"]])))
-    assert all(path.startswith("/v1/") or path == "/metrics" for path in document["paths"])
+    assert document == json.loads(json.dumps(build([*ROUTES["native"], *ROUTES["metrics"], *ROUTES["probes"]])))
+    assert all(path.startswith(("/v1/", "/metrics", "/health/")) for path in document["paths"])
 
 
 def test_mqcore_alone_keeps_its_paths(tmp_path: Path) -> None:

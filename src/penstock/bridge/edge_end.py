@@ -18,7 +18,7 @@ from penstock.bridge.calls import AckCall, Calls, ClaimCall, SendCall, VerbCall,
 from penstock.bridge.failures import error_of
 from penstock.bridge.frames import BrokenBridge, FrameReader, FrameWriter
 from penstock.bridge.verbs import VERBS
-from penstock.errors import StoreUnavailable
+from penstock.errors import CommitterGone, StoreUnavailable
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending, rejected
 
@@ -263,4 +263,4 @@ def _refused() -> Pending[Any]:
 
 
 def gone() -> StoreUnavailable:
-    return StoreUnavailable("the process that writes to the store has ended; another one takes over soon")
+    return CommitterGone("the process that writes to the store has ended; another one takes over soon")

@@ -68,6 +68,9 @@ class RemoteBroker:
     def check(self) -> Pending[None]:
         return rejected(gone()) if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
 
+    def check_room(self) -> Pending[bool]:
+        return rejected(gone()) if self.bridge is None else self.bridge.call_within("check_room", (), self._check_s)
+
     # Messages
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:

@@ -81,7 +81,7 @@ class LocalBroker:
         self.send_once = self._commit.send_once
         self.claim = self._commit.claim
         self.ack = self._commit.ack
-        self._health = Health(self._commit, loop, timings.prove_s)
+        self._health = Health(self._commit, units, loop, timings.prove_s)
         self._chores = Chores(self._commit, loop, timings)
         self.moves = Moves(self._commit, self._chores.carry_on)
         self.shipments = Shipments(self._commit)
@@ -106,6 +106,9 @@ class LocalBroker:
 
     def check(self) -> Pending[None]:
         return self._health.check()
+
+    def check_room(self) -> Pending[bool]:
+        return self._health.check_room()
 
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message here, one entry each. Of this process alone, so it is not one of

@@ -202,6 +202,8 @@ class Units:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.limits = store.limits
+        # As of the last unit.
+        self.had_room = True
         self._store = store
         self._clock = clock
 
@@ -233,7 +235,8 @@ class Units:
         return set().union(*map(self.serve, again))
 
     def _serve_in_one(self, operations: list[Operation]) -> set[str]:
-        if not self._store.has_room():
+        self.had_room = self._store.has_room()
+        if not self.had_room:
             full = StoreFull("the device of the store is nearly full; claims and acks go on")
             _fail([operation for operation in operations if isinstance(operation, Send)], full)
             operations = [operation for operation in operations if operation.result is UNSERVED]

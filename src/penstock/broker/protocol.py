@@ -173,6 +173,9 @@ class Broker(Protocol):
     def check(self) -> Pending[None]:
         """Rejected while the store cannot be used."""
 
+    def check_room(self) -> Pending[bool]:
+        """The same, and whether it has room for sends."""
+
 
 class Moves(Protocol):
     """Messages on their way from one queue into another, in the background and across restarts."""

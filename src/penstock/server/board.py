@@ -20,6 +20,7 @@ from penstock.model import ProcessReport
 
 _NAMES: Final = (
     "pid",
+    "beat_ms",
     "cpu_ms",
     "memory_bytes",
     "connections",
@@ -59,6 +60,10 @@ class Board:
 
     def _first(self, process: str) -> int:
         return self._processes.index(process) * len(_NAMES)
+
+    def beat_at(self, process: str) -> float:
+        """When its event loop has turned last, in seconds of the monotonic clock, to a second or so."""
+        return self.numbers[self._first(process) + _AT["beat_ms"]] / 1000
 
     def reports(self) -> list[ProcessReport]:
         """Of the processes that there are or were; one that is being replaced has no `pid`."""
@@ -122,6 +127,7 @@ class Meter:
         self._timer: asyncio.TimerHandle | None = None
         self._counts: dict[str, Count] = {
             "pid": os.getpid,
+            "beat_ms": lambda: time.monotonic_ns() // 1_000_000,
             "cpu_ms": lambda: time.process_time_ns() // 1_000_000,
             "memory_bytes": _memory_bytes,
         }

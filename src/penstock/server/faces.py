@@ -16,6 +16,7 @@ from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
 from penstock.faces.openapi import openapi_routes
+from penstock.faces.probes import Probes, probe_routes
 from penstock.faces.sqs import AwsPlace, root_of, sqs_routes
 from penstock.faces.sqs import explaining as explaining_sqs
 from penstock.keys import Keyring
@@ -81,11 +82,11 @@ def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset
     """The words that cannot be queues of MQ-Core beside others: those of every API, served or not, so that serving one
     more later takes no queue away."""
     others = [face.routes(broker, keyring, config, _NONE) for name, face in FACES.items() if name != "mqcore"]
-    return reserved_words(chain(openapi_routes(()), metrics_routes(list), *others))
+    return reserved_words(chain(openapi_routes(()), metrics_routes(list), probe_routes(None), *others))
 
 
 def face_routes(
-    names: list[str], broker: Broker, keyring: Keyring, config: Config, reports: Reports
+    names: list[str], broker: Broker, keyring: Keyring, config: Config, reports: Reports, probes: Probes
 ) -> tuple[list[Route], Errors]:
     """All routes of these faces, and how a request is answered that matches none of them."""
     # MQ-Core has the root of all paths to itself only where it is alone.
@@ -94,7 +95,7 @@ def face_routes(
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
-        routes += metrics_routes(reports)
+        routes += [*metrics_routes(reports), *probe_routes(probes)]
         routes = _sharing_root(routes, openapi_routes(routes))
     # An error that no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))

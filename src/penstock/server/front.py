@@ -17,6 +17,7 @@ from penstock.edge.router import Router
 from penstock.errors import InvalidSetting
 from penstock.faces.guard import Guard, Origins
 from penstock.faces.patience import Patience
+from penstock.faces.probes import Probes
 from penstock.hosts import HostNames, split
 from penstock.keys import Keyring
 from penstock.server.board import Meter
@@ -47,8 +48,9 @@ class Front:
         self._ssl = ssl
         keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper)
         self.faces = chosen_faces(config.faces, facts.url, facts.missing)
-        routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports)
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
+        self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
+        routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports, self._probes)
         refuse_exposure(config, keyring)
         origins = Origins(own_names(config), local=is_loopback(config.host))
         guard = Guard(keyring, origins, Patience(timings, wrong_keys=meter.place.wrong_keys), clock)
@@ -86,9 +88,13 @@ class Front:
 
     async def stop(self, grace_s: float) -> None:
         """Answer what was accepted, and take no more."""
+        self._probes.is_stopping = True
         if self.keys is not None:
             self.keys.stop()
         await self._listener.stop(grace_s)
+
+    def _are_keys_known(self) -> bool:
+        return self.keys is None or self.keys.is_current
 
 
 def url_of(config: Config, port: int) -> str:

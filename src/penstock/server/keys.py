@@ -35,6 +35,8 @@ class KeyWatch:
         self._awaited: list[tuple[int, Callable[[], object]]] = []
         self._trouble = Complaint(log)
         self._stopping = False
+        # Whether the last look has found them.
+        self.is_current = True
 
     def start(self) -> None:
         self._forget_timer()
@@ -53,6 +55,7 @@ class KeyWatch:
         look, changes = self._looks, self._keyring.changes
 
         def load(keys: Sequence[Key]) -> None:
+            self.is_current = True
             self._trouble.end("API keys can be read again")
             if look < self._loaded:
                 return
@@ -77,6 +80,7 @@ class KeyWatch:
 
     def _keep(self, error: Exception) -> None:
         """What was known stays known while the store does not answer."""
+        self.is_current = False
         if not self._stopping:
             self._trouble.say(f"API keys cannot be read: {error}")
         self.start()

@@ -17,6 +17,7 @@ from penstock.server.app import App
 from penstock.server.config import Config, adopted
 from penstock.server.log_lines import say_reloaded, say_where
 from penstock.server.open_files import fit_open_files
+from penstock.server.systemd import Systemd
 from penstock.server.workers.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def run(config: Config, reread: Callable[[], Config]) -> None:
     collect_garbage_rarely()
     config = fit_open_files(config)
     if config.workers > 1:
-        Supervisor(config, reread).run()
+        Supervisor(config, reread, Systemd(os.environ)).run()
     else:
         uvloop.run(_serve(config, reread))
 
@@ -37,10 +38,12 @@ def run(config: Config, reread: Callable[[], Config]) -> None:
 async def _serve(config: Config, reread: Callable[[], Config]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
+    systemd = Systemd(os.environ)
     app = App(config)
 
     def reload() -> None:
         nonlocal config
+        systemd.reloading()
         try:
             wanted, unheeded = adopted(config, reread())
             wanted = fit_open_files(wanted)
@@ -50,6 +53,7 @@ async def _serve(config: Config, reread: Callable[[], Config]) -> None:
         else:
             config = wanted
             say_reloaded(config, unheeded)
+        systemd.ready(f"serves {app.url}")
 
     # Not earlier: a store that hangs while it is opened keeps the event loop from seeing a signal.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,13 +61,25 @@ async def _serve(config: Config, reread: Callable[[], Config]) -> None:
     loop.add_signal_handler(signal.SIGHUP, reload)
     await app.start()
     say_where(app.url, config, app.has_pages)
+    systemd.ready(f"serves {app.url}")
+    beats = None if systemd.watchdog_s is None else loop.create_task(_live(systemd, systemd.watchdog_s))
     await stopped.wait()
     log.info("stopping")
+    systemd.stopping()
     left = await app.stop()
+    if beats is not None:
+        beats.cancel()
     if left:
         log.warning("stopped without the store, which has not answered")
         leave()
     log.info("stopped")
+
+
+async def _live(systemd: Systemd, every_s: float) -> None:
+    """For as long as this event loop turns."""
+    while True:
+        systemd.lives()
+        await asyncio.sleep(every_s)
 
 
 def leave() -> None:

@@ -4,6 +4,8 @@ It does no work itself, and so has little that could fail. It binds the sockets 
 keeps them: connections that come while an edge is replaced wait for the new one. Edges and the committer are
 introduced to each other here, by a socket pair for each edge: a bridge. When the committer has died, its successor gets
 a new bridge to every edge.
+
+One file because each beginning and each end of a process depends on the state of all others, which is here.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from penstock.server.config import Config, adopted
 from penstock.server.front import url_of
 from penstock.server.log_lines import say_reloaded, say_where
 from penstock.server.open_files import fit_open_files
+from penstock.server.systemd import Systemd
 from penstock.server.tls import renew, tls_context
 from penstock.server.workers.announcements import Announcements
 from penstock.server.workers.control import (
@@ -48,6 +51,7 @@ from penstock.server.workers.control import (
 from penstock.server.workers.listening import bind
 from penstock.server.workers.process import COMMITTER, EDGE, Process, how_it_ended, introduce, name_of, take_name
 from penstock.server.workers.processes import run_committer, run_edge, run_whole
+from penstock.server.workers.watchdog import Watchdog
 from penstock.stores.kinds import find_kind
 
 log = logging.getLogger(__name__)
@@ -69,7 +73,7 @@ _Main = Callable[[ProcessEnd], Coroutine[Any, Any, None]]
 class Supervisor:
     """`reread` reads the settings once more."""
 
-    def __init__(self, config: Config, reread: Callable[[], Config]) -> None:
+    def __init__(self, config: Config, reread: Callable[[], Config], systemd: Systemd) -> None:
         self._config = config
         self._reread = reread
         kind = find_kind(config.store)
@@ -82,6 +86,8 @@ class Supervisor:
         self._sockets = bind(config)
         edges = [name_of(EDGE, number) for number in range(config.workers)]
         self._board = Board(edges if self._are_whole else [COMMITTER, *edges])
+        self._systemd = systemd
+        self._watchdog = Watchdog(systemd, self._board)
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._processes: list[Process] = []
@@ -121,7 +127,7 @@ class Supervisor:
         self._selector.register(self._woken, selectors.EVENT_READ, None)
 
     def _turn(self) -> None:
-        times = [*(at for at, _ in self._later), self._announcements.due(), self._kill_at]
+        times = [*(at for at, _ in self._later), self._announcements.due(), self._kill_at, self._watchdog.due]
         timeout = max(0.0, min(times) - time.monotonic())
         for key, _ in self._selector.select(min(_END_S, timeout)):
             if key.data is None:
@@ -139,6 +145,7 @@ class Supervisor:
         for process in self._announcements.take_late(now):
             log.error("%s does not answer: it is replaced", process)
             process.kill()
+        self._watchdog.look(now, self._processes)
         if now >= self._kill_at:
             self._kill_late(now)
 
@@ -265,6 +272,7 @@ class Supervisor:
         self._serves = True
         url = url_of(self._config, self._sockets[0][0].getsockname()[1])
         say_where(url, self._config, self._has_pages)
+        self._watchdog.begin(f"serves {url}")
 
     def _fork(self, role: str, number: int, main: _Main) -> Process:
         ours, theirs = socket.socketpair()
@@ -356,6 +364,7 @@ class Supervisor:
             self._kill_at = 0.0  # asked twice: at once
             return
         log.info("stopping")
+        self._watchdog.end()
         self._stops = True
         self._later = []
         grace_s = self._config.stop_grace_s
@@ -382,6 +391,11 @@ class Supervisor:
     # Settings
 
     def _reload(self) -> None:
+        self._systemd.reloading()
+        self._take_over()
+        self._watchdog.say_ready()
+
+    def _take_over(self) -> None:
         try:
             config, unheeded = adopted(self._config, self._reread())
             config = fit_open_files(config)
