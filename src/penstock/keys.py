@@ -172,6 +172,10 @@ class Keyring:
         """The name of a key is also its access key id. It proves nothing."""
         return self._by_name.get(name)
 
+    def derive(self, purpose: bytes) -> bytes:
+        """A secret for one purpose that every process of every server on the store has, and that is stored nowhere."""
+        return hmac.digest(self._store_secret, b"penstock " + purpose, "sha256")
+
     def aws_secret(self, key: Key) -> str:
         return aws_secret(self._store_secret, self._pepper, key.digest)
 

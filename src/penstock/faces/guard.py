@@ -26,7 +26,7 @@ from penstock.errors import NotPermitted
 from penstock.faces.answers import Error, json_response
 from penstock.faces.callers import EVERYONE, KeyHolder
 from penstock.faces.patience import Patience
-from penstock.faces.permission import TOO_MANY_WRONG_KEYS, Permission, Refusal, Scope
+from penstock.faces.permission import TOO_MANY_WRONG_KEYS, Gated, Permission, Refusal, Scope
 from penstock.faces.signatures import Signatures
 from penstock.hosts import HostNames, is_own, needs_no_dns, split
 from penstock.keys import EVERY_QUEUE, Keyring, needed_rule
@@ -55,13 +55,15 @@ class Origins:
         # A client sends the same Host every time: each is judged once.
         self._judged: set[bytes | None] = {None, b""}
 
-    def refusal(self, request: Request, *, page: bool, reads: bool) -> str | None:
+    def refusal(self, request: Request, *, page: bool, reads: bool, any_name: bool = False) -> str | None:
         """Why the request is refused, or None.
 
-        `page` says that what is asked for is the same for everybody and may be shown to those who follow a link from
-        elsewhere; `reads` that the request changes nothing.
+        `page` says that what is asked for may be shown to those who follow a link from elsewhere; `reads` that the
+        request changes nothing. With `any_name`, the name by which the server is addressed does not matter.
         """
         headers = request.headers
+        if any_name:
+            return self._foreign_page(request, page, reads)
         # Every browser sends at least one of the last three, and few programs do.
         if (
             headers.get(b"host") in self._judged
@@ -131,7 +133,7 @@ class Guard:
         """None lets the request pass, with its caller noted."""
         permission = route.permission
         if not isinstance(permission, Permission):
-            return _SHUT
+            return permission.admit(request, route, client) if isinstance(permission, Gated) else _SHUT
         if not self._keyring.asks_for_keys:
             return self._admit_everyone(request, route, permission)
         if permission.scope is Scope.ANYBODY:

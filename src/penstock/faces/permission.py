@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Final, Protocol
 
 from penstock.edge.http import Request, Response
+from penstock.edge.router import Client, Route
 from penstock.faces.answers import Error, json_response
 
 
@@ -76,6 +77,14 @@ class Permission:
 
 
 PUBLIC = Permission("", Scope.ANYBODY)
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """What a route says whose callers are known in another way than by a key with every request: `admit` decides, as a
+    guard does."""
+
+    admit: Callable[[Request, Route, Client], Response | None]
 
 
 def permits(request: Request, action: str, queue: str) -> bool:

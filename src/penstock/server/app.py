@@ -44,6 +44,10 @@ class App:
     def has_pages(self) -> bool:
         return self.front.has_pages
 
+    @property
+    def has_console(self) -> bool:
+        return self.front.has_console
+
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message, one entry each."""
         return self.committer.broker.waiting_claims()

@@ -78,6 +78,11 @@ class Config:
         "Names by which the server may be addressed without API keys, beside its addresses and localhost.",
         many=True,
     )
+    console: str = _setting(
+        "on", "Whether people may look at queues with a browser, under /console.", choices=("on", "off")
+    )
+    console_idle_s: float = _seconds(1800.0, "Seconds that somebody may do nothing before the console signs them out.")
+    console_session_s: float = _seconds(43200.0, "Seconds after which the console asks for the key again.")
     sigv4_pepper: str = _setting(
         "",
         "Secret from outside the store that goes into the AWS secrets of API keys, or file: and the path of its file; "

@@ -10,6 +10,9 @@ from penstock.broker import Broker
 from penstock.edge.router import Errors, Route
 from penstock.errors import InvalidSetting
 from penstock.faces.answers import error_response
+from penstock.faces.console import WORD as CONSOLE
+from penstock.faces.console import Console, console_routes
+from penstock.faces.console import explaining as explaining_console
 from penstock.faces.emodb import emodb_routes
 from penstock.faces.metrics import Reports, metrics_routes
 from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
@@ -55,6 +58,9 @@ FACES: Mapping[str, Face] = {
 }
 
 
+# What the pages of the console show.
+_OF_CONSOLE: frozenset[Noun] = frozenset({"messages", "moves", "ledger", "keys"})
+
 _NONE: frozenset[str] = frozenset()
 
 
@@ -78,17 +84,29 @@ def chosen_faces(asked: str, store_url: str, missing: Collection[Noun]) -> list[
     return names
 
 
+def serves_console(config: Config, faces: Collection[str], missing: Collection[Noun]) -> bool:
+    """MQ-Core alone has the root of all paths to itself."""
+    return config.console == "on" and set(faces) != {"mqcore"} and _OF_CONSOLE.isdisjoint(missing)
+
+
 def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset[str]:
     """The words that cannot be queues of MQ-Core beside others: those of every API, served or not, so that serving one
     more later takes no queue away."""
     others = [face.routes(broker, keyring, config, _NONE) for name, face in FACES.items() if name != "mqcore"]
-    return reserved_words(chain(openapi_routes(()), metrics_routes(list), probe_routes(None), *others))
+    described = chain(openapi_routes(()), metrics_routes(list), probe_routes(None), *others)
+    return reserved_words(described) | {CONSOLE}
 
 
 def face_routes(
-    names: list[str], broker: Broker, keyring: Keyring, config: Config, reports: Reports, probes: Probes
+    names: list[str],
+    broker: Broker,
+    keyring: Keyring,
+    config: Config,
+    reports: Reports,
+    probes: Probes,
+    console: Console | None = None,
 ) -> tuple[list[Route], Errors]:
-    """All routes of these faces, and how a request is answered that matches none of them."""
+    """All routes of these faces and of the console, and how a request is answered that matches none of them."""
     # MQ-Core has the root of all paths to itself only where it is alone.
     shared = "mqcore" in names and len(set(names)) > 1
     reserved = reserved_here(broker, keyring, config) if shared else _NONE
@@ -97,10 +115,14 @@ def face_routes(
     if set(names) != {"mqcore"}:
         routes += [*metrics_routes(reports), *probe_routes(probes)]
         routes = _sharing_root(routes, openapi_routes(routes))
+    # After what is described to programs: it is for people.
+    routes += [] if console is None else console_routes(console)
     # An error that no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))
     if "sqs" in names:
         errors = explaining_sqs(errors)
+    if console is not None:
+        errors = explaining_console(errors, console)
     return routes, explaining(errors, reserved) if reserved else errors
 
 

@@ -15,6 +15,7 @@ from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
 from penstock.errors import InvalidSetting
+from penstock.faces.console import Console, SessionTerms
 from penstock.faces.guard import Guard, Origins
 from penstock.faces.patience import Patience
 from penstock.faces.probes import Probes
@@ -23,7 +24,7 @@ from penstock.keys import Keyring
 from penstock.server.board import Meter
 from penstock.server.committer import StoreFacts, chosen_timings
 from penstock.server.config import Config, is_loopback
-from penstock.server.faces import chosen_faces, face_routes
+from penstock.server.faces import chosen_faces, face_routes, serves_console
 from penstock.server.keys import KeyWatch
 from penstock.server.tls import renew
 from penstock.timings import Timings
@@ -48,12 +49,26 @@ class Front:
         self._ssl = ssl
         keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper)
         self.faces = chosen_faces(config.faces, facts.url, facts.missing)
+        origins = Origins(own_names(config), local=is_loopback(config.host))
+        patience = Patience(timings, wrong_keys=meter.place.wrong_keys)
+        self.has_console = serves_console(config, self.faces, facts.missing)
+        console = None
+        if self.has_console:
+            console = Console(
+                broker,
+                keyring,
+                origins=origins,
+                patience=patience,
+                clock=clock,
+                terms=SessionTerms(int(config.console_idle_s * 1000), int(config.console_session_s * 1000)),
+                by_tls=ssl is not None,
+                reports=meter.reports,
+            )
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
         self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
-        routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports, self._probes)
+        routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports, self._probes, console)
         refuse_exposure(config, keyring)
-        origins = Origins(own_names(config), local=is_loopback(config.host))
-        guard = Guard(keyring, origins, Patience(timings, wrong_keys=meter.place.wrong_keys), clock)
+        guard = Guard(keyring, origins, patience, clock)
         self._listener = Listener(Router(routes, errors, guard), *_bounds(config), meter.place.gauges)
         meter.watch(requests=self._listener.answered)
 

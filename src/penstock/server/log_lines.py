@@ -13,10 +13,12 @@ from penstock.server.front import near
 log = logging.getLogger(__name__)
 
 
-def say_where(url: str, config: Config, has_pages: bool) -> None:
+def say_where(url: str, config: Config, has_pages: bool, has_console: bool) -> None:
     log.info("Penstock %s serves %s from %s", __version__, url, place_of(config.store))
     if has_pages:
         log.info("for people: %s/ (the APIs, to browse and try); for programs: %s/openapi.json", near(url), near(url))
+    if has_console:
+        log.info("the console, to look at queues and act on them: %s/console", near(url))
 
 
 def say_reloaded(config: Config, unheeded: Sequence[str]) -> None:

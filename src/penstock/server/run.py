@@ -60,7 +60,7 @@ async def _serve(config: Config, reread: Callable[[], Config]) -> None:
         loop.add_signal_handler(number, stopped.set)
     loop.add_signal_handler(signal.SIGHUP, reload)
     await app.start()
-    say_where(app.url, config, app.has_pages)
+    say_where(app.url, config, app.has_pages, app.has_console)
     systemd.ready(f"serves {app.url}")
     beats = None if systemd.watchdog_s is None else loop.create_task(_live(systemd, systemd.watchdog_s))
     await stopped.wait()

@@ -18,7 +18,7 @@ from penstock.pending import Pending
 
 # No API has these yet. The documentation names them from the beginning, because a queue that is called so could not be
 # reached any more once one of them is served: what is to come, and what browsers and crawlers ask for.
-FORESEEN = frozenset({"console", "static", "robots.txt", ".well-known"})
+FORESEEN = frozenset({"static", "robots.txt", ".well-known"})
 
 # What the API asks, by the number of segments. A queue with a reserved name never exists, so to ask whether it
 # does is answered as for any other that does not: 404.

@@ -64,6 +64,7 @@ class Ready(Struct, tag="ready", frozen=True):
 
     facts: StoreFacts | None = None
     has_pages: bool = False
+    has_console: bool = False
 
 
 class CannotBegin(Struct, tag="cannot_begin", frozen=True):

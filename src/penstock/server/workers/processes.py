@@ -256,7 +256,13 @@ class _Orders:
 
     async def serve(self) -> None:
         """Until a stop."""
-        self._line.say(Ready(has_pages=self._front is not None and self._front.has_pages))
+        front = self._front
+        self._line.say(
+            Ready(
+                has_pages=front is not None and front.has_pages,
+                has_console=front is not None and front.has_console,
+            )
+        )
         await self._stopped.wait()
 
     def _hear(self, word: ToProcess) -> None:

@@ -95,6 +95,7 @@ class Supervisor:
         self._failures = 0
         self._serves = False
         self._has_pages = False
+        self._has_console = False
         self._stops = False
         self._finishes = False
         self._kill_at = float("inf")
@@ -192,10 +193,11 @@ class Supervisor:
 
     def _heed(self, process: Process, word: ToSupervisor) -> None:
         match word:
-            case Ready(facts, has_pages):
+            case Ready(facts, has_pages, has_console):
                 process.is_ready = True
                 process.ready_at = time.monotonic()
                 self._has_pages |= has_pages
+                self._has_console |= has_console
                 self._failures = 0
                 if facts is not None:
                     self._take_facts(facts)
@@ -271,7 +273,7 @@ class Supervisor:
             return
         self._serves = True
         url = url_of(self._config, self._sockets[0][0].getsockname()[1])
-        say_where(url, self._config, self._has_pages)
+        say_where(url, self._config, self._has_pages, self._has_console)
         self._watchdog.begin(f"serves {url}")
 
     def _fork(self, role: str, number: int, main: _Main) -> Process:
