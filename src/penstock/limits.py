@@ -49,6 +49,8 @@ LABEL_VALUE_LENGTH = 256
 
 # Of an API key.
 RULES = 100
+# Of what is told of an action, in characters.
+ACTION_DETAIL_LENGTH = 4_000
 # What a filter of a move may consist of.
 FILTER_TEXT_LENGTH = 1_000
 PATH_LENGTH = 255

@@ -325,6 +325,62 @@ class CreatedKey(Struct, frozen=True):
     first: bool
 
 
+class Actor(Struct, frozen=True):
+    """Who has something done: by which API key, None where there are no keys, and through which API."""
+
+    key: str | None
+    via: str
+
+
+class ActionKind(StrEnum):
+    """What can be done that is not the daily work of messages."""
+
+    QUEUE_CREATE = "queue.create"
+    QUEUE_UPDATE = "queue.update"
+    QUEUE_DELETE = "queue.delete"
+    QUEUE_PAUSE = "queue.pause"
+    QUEUE_RESUME = "queue.resume"
+    QUEUE_PURGE = "queue.purge"
+    CLAIMS_RELEASE = "claims.release"
+    MOVE_START = "move.start"
+    MOVE_CANCEL = "move.cancel"
+    MOVE_END = "move.end"
+    MESSAGES_DELETE = "messages.delete"
+    MESSAGES_RELEASE = "messages.release"
+    MESSAGES_MOVE = "messages.move"
+    MESSAGES_RESEND = "messages.resend"
+    MESSAGES_SEND = "messages.send"  # by hand, from the console
+    KEY_CREATE = "key.create"
+    KEY_REVOKE = "key.revoke"
+    CONSOLE_SIGN_IN = "console.sign-in"
+    CONSOLE_SIGN_OUT = "console.sign-out"
+
+
+class Action(Struct, frozen=True):
+    """One thing that was done: when, by whom, what, to which queue and to how many messages. `detail` is a short text,
+    mostly JSON, and holds neither a secret nor a body."""
+
+    number: int
+    at: int
+    key: str | None
+    via: str
+    what: ActionKind
+    queue: str | None = None
+    count: int | None = None
+    detail: str | None = None
+
+
+class ActionFilter(Struct, frozen=True):
+    """Which actions are wanted: on a queue by its name, by an API key by its name, of one kind, done `since` an instant
+    and before `until`."""
+
+    queue: str | None = None
+    key: str | None = None
+    what: ActionKind | None = None
+    since: int | None = None
+    until: int | None = None
+
+
 class ProcessReport(Struct, frozen=True):
     """What one process of a server says of itself: the only one, the committer, or an edge."""
 
@@ -394,7 +450,7 @@ class Move(Struct, frozen=True):
     belongs to it: what is sent to the source later stays there. Without a target each dead letter goes back to the
     queue it came from; `homeless` counts those that cannot. `place` is how far a move that chooses has come, and
     `next_at` when its pace lets it go on. `claimed` says that claimed ones go along. `total` is how many messages the
-    source held at the start."""
+    source held at the start. `by` is who started it, if that is to be remembered."""
 
     id: str
     source: str
@@ -413,6 +469,7 @@ class Move(Struct, frozen=True):
     place: PeekAfter = PeekAfter(1, 0)
     next_at: int = 0
     total: int = 0
+    by: Actor | None = None
 
 
 class ShipmentRef(Struct, frozen=True):

@@ -30,6 +30,8 @@ class Timings:
     keys_s: float = 1.0
     # How long finished messages stay in the ledger.
     ledger_retention_ms: int = 30 * 24 * 60 * 60 * 1000
+    # How long actions stay in their log.
+    actions_retention_ms: int = 90 * 24 * 60 * 60 * 1000
     # Wrong API keys that are answered as such, at once and per second; beyond, they are told to slow down.
     wrong_keys: float = 200.0
     wrong_keys_per_second: float = 10.0

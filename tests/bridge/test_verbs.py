@@ -14,9 +14,27 @@ from penstock.bridge.edge_end import EdgeEnd
 from penstock.bridge.remote import RemoteBroker
 from penstock.bridge.verbs import VERBS
 from penstock.broker import protocol
-from penstock.model import ANY_AGE, WHOLE, Ages, ExportRef, MoveTerms, QueueChange, Settings, ShipmentRef
+from penstock.model import (
+    ANY_AGE,
+    WHOLE,
+    ActionKind,
+    Actor,
+    Ages,
+    ExportRef,
+    MoveTerms,
+    QueueChange,
+    Settings,
+    ShipmentRef,
+)
 
-NOUNS = {"moves": "Moves", "shipments": "Shipments", "ledger": "Ledger", "exports": "Exports", "keys": "Keys"}
+NOUNS = {
+    "moves": "Moves",
+    "shipments": "Shipments",
+    "ledger": "Ledger",
+    "exports": "Exports",
+    "keys": "Keys",
+    "actions": "Actions",
+}
 
 
 def contract() -> set[str]:
@@ -32,6 +50,8 @@ def test_all_verbs_of_the_contract_are_known() -> None:
 
 
 SAMPLES = {
+    Actor: Actor("ann", "native"),
+    ActionKind: ActionKind.QUEUE_PURGE,
     str: "q",
     int: 7,
     bool: True,

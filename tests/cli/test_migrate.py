@@ -60,8 +60,8 @@ def test_it_says_what_it_has_done(source, target):
     result = migrate(source, target)
     assert result.exit_code == 0, result.output
     assert re.fullmatch(
-        r"copied 1 queue, 1 API key, 0 moves, 0 consumers, 0 shipments, 0 exports, 0 keyed sends, 0 dedup keys, "
-        r"0 attempts, 0 collapsed keys, 1,233 messages, 1 ledger row in \d+\.\d s; "
+        r"copied 1 queue, 1 API key, 0 actions, 0 moves, 0 consumers, 0 shipments, 0 exports, 0 keyed sends, "
+        r"0 dedup keys, 0 attempts, 0 collapsed keys, 1,233 messages, 1 ledger row in \d+\.\d s; "
         r"all of it was compared\n",
         result.stdout,
     )
@@ -83,6 +83,7 @@ def test_json(source, target):
         "copied": {
             "queue": 1,
             "api_key": 1,
+            "action": 0,
             "move": 0,
             "consumer": 0,
             "shipment": 0,

@@ -251,6 +251,7 @@ class Verbs:
         self.shipments = NounVerbs(self, "shipments")
         self.exports = NounVerbs(self, "exports")
         self.keys = NounVerbs(self, "keys")
+        self.actions = NounVerbs(self, "actions")
 
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
@@ -383,9 +384,9 @@ class Verbs:
         with self.unit(write=False) as unit:
             return unit.next_due(queue, self.now)
 
-    def sweep(self, limit: int = 1_000, ledger_before: int = 0) -> int:
+    def sweep(self, limit: int = 1_000, ledger_before: int = 0, actions_before: int = 0) -> int:
         with self.unit() as unit:
-            return unit.sweep(self.now, limit, ledger_before)
+            return unit.sweep(self.now, limit, ledger_before, actions_before)
 
     def ship(self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q") -> Shipment:
         """A shipment that has come to the end of its claim."""

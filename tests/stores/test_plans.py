@@ -66,6 +66,9 @@ MARIADB_ALONE = {"ticket": ("seq",), "ledger_writer": ("entry", "since")}
 # What is there for a parameter, by the column it is compared with. Elsewhere it is a number.
 SAMPLES: dict[str, Any] = {
     "name": "q7",
+    "api_key": "k7",
+    "what": "w7",
+    "queue_name": "q7",
     "consumer": "c7",
     "send_key": b"k7",
     "dedup_key": b"d7",
@@ -81,6 +84,13 @@ BOUNDS = {"=": 7, "<>": 7, "+": 7, ">": 100, ">=": 100, "<": 1_500, "<=": 1_500}
 
 # What a row of a table is filled with. Columns that are not here hold the number of the row.
 TEXTS = {
+    "api_key": "k{}",
+    "by_key": "k{}",
+    "by_via": "native",
+    "detail": "{{}}",
+    "via": "native",
+    "what": "w{}",
+    "queue_name": "q{}",
     "consumer": "c{}",
     "delivery": "at_least_once",
     "held": "[]",

@@ -14,6 +14,10 @@ from penstock.broker.protocol import Keys
 from penstock.model import (
     ANY_AGE,
     WHOLE,
+    Action,
+    ActionFilter,
+    ActionKind,
+    Actor,
     Ages,
     ClaimedExport,
     ClaimedShipment,
@@ -56,6 +60,7 @@ class RemoteBroker:
         self.ledger = RemoteLedger(self)
         self.exports = RemoteExports(self)
         self.keys: Keys = RemoteKeys(self)
+        self.actions = RemoteActions(self)
 
     def forget(self, bridge: EdgeEnd) -> None:
         """A bridge that has broken. There may be a new one already."""
@@ -99,14 +104,14 @@ class RemoteBroker:
     def locate(self, receipts: Sequence[Receipt]) -> Pending[list[str | None]]:
         return self.call("locate", receipts)
 
-    def release_all(self, queue: str) -> Pending[int]:
-        return self.call("release_all", queue)
+    def release_all(self, queue: str, by: Actor | None = None) -> Pending[int]:
+        return self.call("release_all", queue, by)
 
-    def purge(self, queue: str) -> Pending[int]:
-        return self.call("purge", queue)
+    def purge(self, queue: str, by: Actor | None = None) -> Pending[int]:
+        return self.call("purge", queue, by)
 
-    def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
-        return self.call("purge_older", queue, older_than_ms)
+    def purge_older(self, queue: str, older_than_ms: int, by: Actor | None = None) -> Pending[int]:
+        return self.call("purge_older", queue, older_than_ms, by)
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
         return self.call("peek", queue, limit, after)
@@ -116,23 +121,25 @@ class RemoteBroker:
 
     # Queues
 
-    def create_queue(self, name: str, settings: Settings) -> Pending[Queue]:
-        return self.call("create_queue", name, settings)
+    def create_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[Queue]:
+        return self.call("create_queue", name, settings, by)
 
-    def ensure_queue(self, name: str, settings: Settings) -> Pending[None]:
-        return self.call("ensure_queue", name, settings)
+    def ensure_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[None]:
+        return self.call("ensure_queue", name, settings, by)
 
-    def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
-        return self.call("update_queue", name, change, rules)
+    def update_queue(
+        self, name: str, change: QueueChange, rules: Sequence[str] | None = None, by: Actor | None = None
+    ) -> Pending[Queue]:
+        return self.call("update_queue", name, change, rules, by)
 
-    def pause_queue(self, name: str) -> Pending[Queue]:
-        return self.call("pause_queue", name)
+    def pause_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
+        return self.call("pause_queue", name, by)
 
-    def resume_queue(self, name: str) -> Pending[Queue]:
-        return self.call("resume_queue", name)
+    def resume_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
+        return self.call("resume_queue", name, by)
 
-    def delete_queue(self, name: str) -> Pending[Queue]:
-        return self.call("delete_queue", name)
+    def delete_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
+        return self.call("delete_queue", name, by)
 
     def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
         return self.call("find_queues", names)
@@ -165,11 +172,12 @@ class RemoteMoves:
         ages: Ages = ANY_AGE,
         create_as: Settings | None = None,
         claimed: bool = False,
+        by: Actor | None = None,
     ) -> Pending[Move]:
-        return self._broker.call("moves.start", source, target, terms, ages, create_as, claimed)
+        return self._broker.call("moves.start", source, target, terms, ages, create_as, claimed, by)
 
-    def cancel(self, move_id: str, rules: Sequence[str] | None = None) -> Pending[Move]:
-        return self._broker.call("moves.cancel", move_id, rules)
+    def cancel(self, move_id: str, rules: Sequence[str] | None = None, by: Actor | None = None) -> Pending[Move]:
+        return self._broker.call("moves.cancel", move_id, rules, by)
 
     def find(self, move_id: str) -> Pending[Move | None]:
         return self._broker.call("moves.find", move_id)
@@ -236,11 +244,29 @@ class RemoteKeys:
     def __init__(self, broker: RemoteBroker) -> None:
         self._broker = broker
 
-    def create(self, name: str, digest: bytes, rules: Sequence[str]) -> Pending[CreatedKey]:
-        return self._broker.call("keys.create", name, digest, rules)
+    def create(self, name: str, digest: bytes, rules: Sequence[str], by: Actor | None = None) -> Pending[CreatedKey]:
+        return self._broker.call("keys.create", name, digest, rules, by)
 
-    def revoke(self, name: str) -> Pending[None]:
-        return self._broker.call("keys.revoke", name)
+    def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
+        return self._broker.call("keys.revoke", name, by)
 
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         return self._broker.call("keys.list", patient)
+
+
+class RemoteActions:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def record(
+        self,
+        by: Actor,
+        what: ActionKind,
+        queue: str | None = None,
+        count: int | None = None,
+        detail: str | None = None,
+    ) -> Pending[None]:
+        return self._broker.call("actions.record", by, what, queue, count, detail)
+
+    def list(self, before: int | None, limit: int, wanted: ActionFilter | None = None) -> Pending[Sequence[Action]]:
+        return self._broker.call("actions.list", before, limit, wanted)

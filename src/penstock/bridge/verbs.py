@@ -21,6 +21,7 @@ _NOUNS = {
     "ledger": protocol.Ledger,
     "exports": protocol.Exports,
     "keys": protocol.Keys,
+    "actions": protocol.Actions,
 }
 # They have calls and answers of their own.
 _WITH_CALLS = {"send", "claim", "ack"}

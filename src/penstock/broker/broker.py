@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 
 from penstock.broker import protocol
+from penstock.broker.actions import Actions
 from penstock.broker.chores import Chores
 from penstock.broker.commit import Commit, Units
 from penstock.broker.express import Express
@@ -49,6 +50,7 @@ from penstock.broker.queues import (
 from penstock.broker.shipments import Shipments
 from penstock.clock import Clock
 from penstock.model import (
+    Actor,
     Count,
     CountedPage,
     Message,
@@ -88,6 +90,7 @@ class LocalBroker:
         self.ledger = Ledger(self._commit)
         self.exports = Exports(self._commit)
         self.keys: protocol.Keys = Keys(self._commit)
+        self.actions = Actions(self._commit)
 
     # Its life
 
@@ -144,14 +147,14 @@ class LocalBroker:
     def locate(self, receipts: Sequence[Receipt]) -> Pending[list[str | None]]:
         return self._commit.work(Locate(receipts))
 
-    def release_all(self, queue: str) -> Pending[int]:
-        return self._commit.work(ReleaseAll(queue))
+    def release_all(self, queue: str, by: Actor | None = None) -> Pending[int]:
+        return self._commit.work(ReleaseAll(queue, by))
 
-    def purge(self, queue: str) -> Pending[int]:
-        return self._commit.work(Purge(queue))
+    def purge(self, queue: str, by: Actor | None = None) -> Pending[int]:
+        return self._commit.work(Purge(queue, by))
 
-    def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
-        return self._commit.work(PurgeOlder(queue, older_than_ms))
+    def purge_older(self, queue: str, older_than_ms: int, by: Actor | None = None) -> Pending[int]:
+        return self._commit.work(PurgeOlder(queue, older_than_ms, by))
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
         return self._commit.work(Peek(queue, limit, after))
@@ -161,23 +164,25 @@ class LocalBroker:
 
     # Queues
 
-    def create_queue(self, name: str, settings: Settings) -> Pending[Queue]:
-        return self._commit.work(CreateQueue(name, settings))
+    def create_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[Queue]:
+        return self._commit.work(CreateQueue(name, settings, by))
 
-    def ensure_queue(self, name: str, settings: Settings) -> Pending[None]:
-        return self._commit.work(EnsureQueue(name, settings))
+    def ensure_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[None]:
+        return self._commit.work(EnsureQueue(name, settings, by))
 
-    def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
-        return self._commit.work(UpdateQueue(name, change, rules))
+    def update_queue(
+        self, name: str, change: QueueChange, rules: Sequence[str] | None = None, by: Actor | None = None
+    ) -> Pending[Queue]:
+        return self._commit.work(UpdateQueue(name, change, rules, by))
 
-    def pause_queue(self, name: str) -> Pending[Queue]:
-        return self._commit.work(PauseQueue(name))
+    def pause_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
+        return self._commit.work(PauseQueue(name, by))
 
-    def resume_queue(self, name: str) -> Pending[Queue]:
-        return self._commit.work(ResumeQueue(name))
+    def resume_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
+        return self._commit.work(ResumeQueue(name, by))
 
-    def delete_queue(self, name: str) -> Pending[Queue]:
-        return self._commit.work(DeleteQueue(name))
+    def delete_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
+        return self._commit.work(DeleteQueue(name, by))
 
     def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
         return self._commit.work(FindQueues(names))

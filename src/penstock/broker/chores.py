@@ -50,10 +50,11 @@ class Sweep(Struct, frozen=True):
     """In steps, until nothing is left to free."""
 
     ledger_retention_ms: int
+    actions_retention_ms: int
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Again | None:
-        freed = unit.sweep(now, limits.step_rows, now - self.ledger_retention_ms)
+        freed = unit.sweep(now, limits.step_rows, now - self.ledger_retention_ms, now - self.actions_retention_ms)
         return Again(self) if freed else None
 
 
@@ -64,7 +65,7 @@ class _Sweeps:
         self._commit = commit
         self._loop = loop
         self._pause_s = timings.sweep_s
-        self._sweep = Sweep(timings.ledger_retention_ms)
+        self._sweep = Sweep(timings.ledger_retention_ms, timings.actions_retention_ms)
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
         self._trouble = Complaint(log, logging.ERROR)

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from penstock.broker.entries import detail_of, write_down
 from penstock.broker.operations import Again
 from penstock.errors import NotPermitted
 from penstock.keys import permits
 from penstock.limits import Limits
-from penstock.model import Count, Groups, Message, PeekAfter, Receipt
+from penstock.model import ActionKind, Actor, Count, Groups, Message, PeekAfter, Receipt
 from penstock.stores.protocol import Unit, needed
 
 
@@ -69,18 +70,23 @@ class ReleaseLate(Struct, frozen=True):
 
 class ReleaseAll(Struct, frozen=True):
     queue: str
+    by: Actor | None
     released: int = 0
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
         released = needed(unit.messages, "messages").release_all(self.queue, now, limits.step_rows)
-        return Again(ReleaseAll(self.queue, self.released + released)) if released else self.released
+        if released:
+            return Again(ReleaseAll(self.queue, self.by, self.released + released))
+        write_down(unit, self.by, ActionKind.CLAIMS_RELEASE, now, self.queue, self.released)
+        return self.released
 
 
 class Purge(Struct, frozen=True):
     """`through` is the last sequence number that belongs to it: what is sent later stays."""
 
     queue: str
+    by: Actor | None
     through: int | None = None
     purged: int = 0
     writes: ClassVar[bool] = True
@@ -89,7 +95,10 @@ class Purge(Struct, frozen=True):
         messages = needed(unit.messages, "messages")
         through = messages.last_seq() if self.through is None else self.through
         purged = messages.purge(self.queue, now, limits.step_rows, through)
-        return Again(Purge(self.queue, through, self.purged + purged)) if purged else self.purged
+        if purged:
+            return Again(Purge(self.queue, self.by, through, self.purged + purged))
+        write_down(unit, self.by, ActionKind.QUEUE_PURGE, now, self.queue, self.purged)
+        return self.purged
 
 
 class PurgeBounds(Struct, frozen=True):
@@ -106,6 +115,7 @@ class PurgeOlder(Struct, frozen=True):
 
     queue: str
     older_than_ms: int
+    by: Actor | None
     bounds: PurgeBounds | None = None
     purged: int = 0
     found: int = 0
@@ -119,10 +129,12 @@ class PurgeOlder(Struct, frozen=True):
         purged, found = self.purged + step.count, self.found + step.count
         if step.after is None:
             if not found or not _has_lines(unit, self.queue):
+                detail = detail_of({"older_than_ms": self.older_than_ms})
+                write_down(unit, self.by, ActionKind.QUEUE_PURGE, now, self.queue, purged, detail)
                 return purged
             found = 0
         following = PurgeBounds(bounds.sent_before, bounds.through, step.after)
-        return Again(PurgeOlder(self.queue, self.older_than_ms, following, purged, found))
+        return Again(PurgeOlder(self.queue, self.older_than_ms, self.by, following, purged, found))
 
 
 def _has_lines(unit: Unit, name: str) -> bool:

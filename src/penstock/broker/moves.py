@@ -10,10 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from penstock.broker.commit import Commit
-from penstock.errors import MoveNotFound, NotPermitted, QueueNotFound
+from penstock.broker.entries import end_detail, start_detail, write_down
+from penstock.broker.queues import note_creation
+from penstock.errors import NotPermitted, QueueNotFound
 from penstock.keys import needed_rule, permits
 from penstock.limits import Limits
-from penstock.model import ANY_AGE, WHOLE, Ages, Move, MoveTerms, Settings
+from penstock.model import ANY_AGE, WHOLE, ActionKind, Actor, Ages, Move, MoveStatus, MoveTerms, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit, ensure_queue, needed
 
@@ -33,16 +35,17 @@ class Moves:
         ages: Ages = ANY_AGE,
         create_as: Settings | None = None,
         claimed: bool = False,
+        by: Actor | None = None,
     ) -> Pending[Move]:
         def started(move: Move) -> Move:
             self._carry_on(move.id)
             return move
 
-        task = StartMove(str(uuid4()), source, target, terms, ages, create_as, claimed)
+        task = StartMove(str(uuid4()), source, target, terms, ages, create_as, claimed, by)
         return self._commit.work(task).map(started)
 
-    def cancel(self, move_id: str, rules: Sequence[str] | None = None) -> Pending[Move]:
-        return self._commit.work(CancelMove(move_id, rules))
+    def cancel(self, move_id: str, rules: Sequence[str] | None = None, by: Actor | None = None) -> Pending[Move]:
+        return self._commit.work(CancelMove(move_id, rules, by))
 
     def find(self, move_id: str) -> Pending[Move | None]:
         return self._commit.work(FindMove(move_id))
@@ -59,6 +62,7 @@ class StartMove(Struct, frozen=True):
     ages: Ages
     create_as: Settings | None
     claimed: bool
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
@@ -66,10 +70,14 @@ class StartMove(Struct, frozen=True):
             for name in (self.source, self.target):
                 if name is not None and unit.find_queue(name) is None:
                     raise QueueNotFound(name)
-        elif self.target is not None:
-            ensure_queue(unit, self.target, self.create_as, now)
-        terms = _fixed(self.terms, self.ages, now)
-        return needed(unit.moves, "moves").start(self.move_id, self.source, self.target, now, self.claimed, terms)
+        moves, terms = needed(unit.moves, "moves"), _fixed(self.terms, self.ages, now)
+        move = moves.start(self.move_id, self.source, self.target, now, self.claimed, terms, self.by)
+        # After the start, which may be refused: then nothing is to be done or written down.
+        target, settings = self.target, self.create_as
+        if target is not None and settings is not None and ensure_queue(unit, target, settings, now):
+            note_creation(unit, self.by, target, settings, now)
+        write_down(unit, self.by, ActionKind.MOVE_START, now, self.source, detail=start_detail(move))
+        return move
 
 
 class StepMove(Struct, frozen=True):
@@ -79,22 +87,30 @@ class StepMove(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> tuple[Move, int]:
-        return needed(unit.moves, "moves").step(self.move_id, now, limits.step_rows), now
+        moves = needed(unit.moves, "moves")
+        # Held, because another server may be about to end it.
+        was_under_way = moves.hold(self.move_id).status is MoveStatus.IN_PROGRESS
+        move = moves.step(self.move_id, now, limits.step_rows)
+        if was_under_way and move.status is not MoveStatus.IN_PROGRESS:
+            write_down(unit, move.by, ActionKind.MOVE_END, now, move.source, move.moved, end_detail(move))
+        return move, now
 
 
 class CancelMove(Struct, frozen=True):
     move_id: str
     rules: Sequence[str] | None
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
         moves = needed(unit.moves, "moves")
-        move = moves.find(self.move_id)
-        if move is None:
-            raise MoveNotFound(self.move_id)
-        if not permits(self.rules, "poll", move.source):
-            raise NotPermitted(needed_rule("poll", move.source))
-        return moves.cancel(self.move_id, now)
+        former = moves.hold(self.move_id)
+        if not permits(self.rules, "poll", former.source):
+            raise NotPermitted(needed_rule("poll", former.source))
+        move = moves.cancel(self.move_id, now)
+        if former.status is MoveStatus.IN_PROGRESS:
+            write_down(unit, self.by, ActionKind.MOVE_CANCEL, now, move.source, move.moved, end_detail(move))
+        return move
 
 
 class FindMove(Struct, frozen=True):

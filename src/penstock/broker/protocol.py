@@ -6,11 +6,15 @@ of the request has happened. StoreUnavailable alone leaves that open: the answer
 in steps, with others in between: what earlier steps did stays done.
 
 Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. Verbs of
-queues and messages are the broker's own; other nouns (`moves`, `shipments`, `ledger`, `exports`, `keys`) are
-attributes. A verb that the store has no means for is rejected with FeatureMissing.
+queues and messages are the broker's own; other nouns (`moves`, `shipments`, `ledger`, `exports`, `keys`,
+`actions`) are attributes. A verb that the store has no means for is rejected with FeatureMissing.
 
 `rules` are those of the caller's API key, as in `penstock.keys`; None permits everything. They are asked for only where
 the queues that they must permit are not known before the store has been read.
+
+`by` is who asks for something that administers: the unit that does it writes it into the log of actions, where the
+store keeps one. None has nothing written down, nor has what fails or leaves everything as it was. Long work is written
+down once, at its end.
 
 A broker lives on the thread of an event loop and is used only from it.
 """
@@ -23,6 +27,10 @@ from typing import Protocol
 from penstock.model import (
     ANY_AGE,
     WHOLE,
+    Action,
+    ActionFilter,
+    ActionKind,
+    Actor,
     Ages,
     ClaimedExport,
     ClaimedShipment,
@@ -69,26 +77,31 @@ class Broker(Protocol):
     @property
     def keys(self) -> Keys: ...
 
+    @property
+    def actions(self) -> Actions: ...
+
     # Queues
 
-    def create_queue(self, name: str, settings: Settings) -> Pending[Queue]:
+    def create_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[Queue]:
         """Raises QueueExists and DeadLetterQueueNotFound."""
 
-    def ensure_queue(self, name: str, settings: Settings) -> Pending[None]:
+    def ensure_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[None]:
         """Create a queue unless it exists, whatever its settings."""
 
-    def update_queue(self, name: str, change: QueueChange, rules: Sequence[str] | None = None) -> Pending[Queue]:
+    def update_queue(
+        self, name: str, change: QueueChange, rules: Sequence[str] | None = None, by: Actor | None = None
+    ) -> Pending[Queue]:
         """Change settings. Raises QueueNotFound, DeadLetterQueueNotFound, and NotPermitted where the queue has a
         dead-letter queue afterwards to which the caller may not send."""
 
-    def pause_queue(self, name: str) -> Pending[Queue]:
+    def pause_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
         """Claims find nothing in it from now on, and those that may wait do. Pausing it again changes nothing. Raises
         QueueNotFound, and FeatureMissing where the store cannot keep it."""
 
-    def resume_queue(self, name: str) -> Pending[Queue]:
+    def resume_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
         """The end of a pause, if it is paused: claims that wait look again. Raises as `pause_queue`."""
 
-    def delete_queue(self, name: str) -> Pending[Queue]:
+    def delete_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
         """The queue and its messages; its settings as they were. Raises QueueNotFound."""
 
     def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
@@ -151,14 +164,14 @@ class Broker(Protocol):
         """The queue each message is in, for those that are there; without a claim in the receipt, whichever holds
         it."""
 
-    def release_all(self, queue: str) -> Pending[int]:
+    def release_all(self, queue: str, by: Actor | None = None) -> Pending[int]:
         """End all claims of a queue, and say how many there were. Raises QueueNotFound."""
 
-    def purge(self, queue: str) -> Pending[int]:
+    def purge(self, queue: str, by: Actor | None = None) -> Pending[int]:
         """Finish every message that is in the queue now, and say how many there were. The dedup keys of a window are
         forgotten. Raises QueueNotFound."""
 
-    def purge_older(self, queue: str, older_than_ms: int) -> Pending[int]:
+    def purge_older(self, queue: str, older_than_ms: int, by: Actor | None = None) -> Pending[int]:
         """Finish every message that is older than that now, and say how many there were. Raises QueueNotFound."""
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
@@ -188,6 +201,7 @@ class Moves(Protocol):
         ages: Ages = ANY_AGE,
         create_as: Settings | None = None,
         claimed: bool = False,
+        by: Actor | None = None,
     ) -> Pending[Move]:
         """Start to move what is in a queue now, as `terms` say, into another, or home where none is named. `ages` count
         from the start of the move, and replace the instants of the terms' selection. A target that does not exist is
@@ -197,7 +211,7 @@ class Moves(Protocol):
         Raises QueueNotFound, and MoveConflict while another move has to do with one of the queues.
         """
 
-    def cancel(self, move_id: str, rules: Sequence[str] | None = None) -> Pending[Move]:
+    def cancel(self, move_id: str, rules: Sequence[str] | None = None, by: Actor | None = None) -> Pending[Move]:
         """Move nothing further. One that has ended stays as it is. Raises MoveNotFound, and NotPermitted where the
         rules do not permit to poll its source."""
 
@@ -269,13 +283,30 @@ class Exports(Protocol):
 class Keys(Protocol):
     """API keys, as the store keeps them."""
 
-    def create(self, name: str, digest: bytes, rules: Sequence[str]) -> Pending[CreatedKey]:
+    def create(self, name: str, digest: bytes, rules: Sequence[str], by: Actor | None = None) -> Pending[CreatedKey]:
         """`digest` stands for the secret, which the store never sees. Raises KeyExists for a name that was ever
         used, and TooLarge for one key too many."""
 
-    def revoke(self, name: str) -> Pending[None]:
+    def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
 
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         """All keys, revoked ones too, in the order of their creation. A `patient` caller waits for a store that does
         not answer, however long it takes."""
+
+
+class Actions(Protocol):
+    """What was done by those who look after the store."""
+
+    def record(
+        self,
+        by: Actor,
+        what: ActionKind,
+        queue: str | None = None,
+        count: int | None = None,
+        detail: str | None = None,
+    ) -> Pending[None]:
+        """What no other verb writes down. Nothing happens where the store keeps no such log."""
+
+    def list(self, before: int | None, limit: int, wanted: ActionFilter | None = None) -> Pending[Sequence[Action]]:
+        """The latest first: those below number `before`, or all; those wanted, or all."""

@@ -8,11 +8,14 @@ from typing import ClassVar
 from msgspec import Struct
 
 from penstock import policy
+from penstock.broker.entries import change_detail, settings_detail, write_down
 from penstock.broker.operations import Again
 from penstock.errors import QueueNotFound
 from penstock.keys import check_dead_letters
 from penstock.limits import Limits
 from penstock.model import (
+    ActionKind,
+    Actor,
     Count,
     CountedPage,
     Queue,
@@ -30,55 +33,76 @@ _COUNTED_TOGETHER = 20
 class CreateQueue(Struct, frozen=True):
     name: str
     settings: Settings
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
-        return unit.create_queue(self.name, self.settings, now)
+        queue = unit.create_queue(self.name, self.settings, now)
+        note_creation(unit, self.by, self.name, self.settings, now)
+        return queue
 
 
 class EnsureQueue(Struct, frozen=True):
     name: str
     settings: Settings
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
-        ensure_queue(unit, self.name, self.settings, now)
+        if ensure_queue(unit, self.name, self.settings, now):
+            note_creation(unit, self.by, self.name, self.settings, now)
 
 
 class UpdateQueue(Struct, frozen=True):
     name: str
     change: QueueChange
     rules: Sequence[str] | None
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
-        settings = policy.changed(_found(unit, self.name).settings, self.change)
+        former = _found(unit, self.name).settings
+        settings = policy.changed(former, self.change)
         check_dead_letters(self.rules, settings.redrive)
-        return unit.update_queue(self.name, settings, now)
+        queue = unit.update_queue(self.name, settings, now)
+        if detail := change_detail(former, settings):
+            write_down(unit, self.by, ActionKind.QUEUE_UPDATE, now, self.name, detail=detail)
+        return queue
 
 
 class PauseQueue(Struct, frozen=True):
     name: str
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
-        return unit.pause_queue(self.name, now)
+        former, queue = unit.find_queue(self.name), unit.pause_queue(self.name, now)
+        if former is not None and former.paused_at is None and queue.paused_at == now:
+            write_down(unit, self.by, ActionKind.QUEUE_PAUSE, now, self.name)
+        return queue
 
 
 class ResumeQueue(Struct, frozen=True):
     name: str
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
-        return unit.resume_queue(self.name, now)
+        former, queue = unit.find_queue(self.name), unit.resume_queue(self.name, now)
+        if former is not None and former.paused_at is not None:
+            write_down(unit, self.by, ActionKind.QUEUE_RESUME, now, self.name)
+        return queue
 
 
 class DeleteQueue(Struct, frozen=True):
     name: str
+    by: Actor | None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
-        return unit.delete_queue(self.name, now)
+        queue = unit.delete_queue(self.name, now)
+        write_down(unit, self.by, ActionKind.QUEUE_DELETE, now, self.name)
+        return queue
 
 
 class FindQueues(Struct, frozen=True):
@@ -150,6 +174,10 @@ class CountQueues(Struct, frozen=True):
         if len(counts) < len(page.queues):
             return Again(CountQueues(self.offset, self.limit, page, counts))
         return CountedPage(page, counts)
+
+
+def note_creation(unit: Unit, by: Actor | None, name: str, settings: Settings, now: int) -> None:
+    write_down(unit, by, ActionKind.QUEUE_CREATE, now, name, detail=settings_detail(settings))
 
 
 def _found(unit: Unit, name: str) -> Queue:

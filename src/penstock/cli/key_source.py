@@ -16,9 +16,12 @@ from penstock.cli.options import connect
 if TYPE_CHECKING:
     from penstock import model
     from penstock.client import Client, Key, NewKey
-    from penstock.stores.protocol import Keys
+    from penstock.stores.protocol import Unit
 
 T = TypeVar("T")
+
+# What the log of actions calls a change that no server has made.
+_VIA = "command line"
 
 
 class KeySource(Protocol):
@@ -101,17 +104,19 @@ class StoreKeys:
 
     def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
         from penstock import keys, model
+        from penstock.broker.keys import CreateKey
         from penstock.client import NewKey
         from penstock.clock import system_clock
+        from penstock.limits import Limits
         from penstock.stores import store_exists
 
         secret, now = keys.mint(), system_clock()
         made = not store_exists(self._url)
 
-        def create(kept: Keys, store_secret: bytes) -> tuple[bool, str]:
-            first, digest = not kept.list(), keys.digest(store_secret, secret.encode())
-            kept.create(model.Key(name, digest, rules, now))
-            return first, keys.aws_secret(store_secret, self._pepper, digest)
+        def create(unit: Unit, store_secret: bytes) -> tuple[bool, str]:
+            digest = keys.digest(store_secret, secret.encode())
+            made = CreateKey(name, digest, rules, model.Actor(None, _VIA)).apply(unit, now, Limits())
+            return made.first, keys.aws_secret(store_secret, self._pepper, digest)
 
         first, aws_secret = self._work(create)
         more = [f"there was no store at {self._place()}: it was made, with this key"] if made else []
@@ -119,19 +124,23 @@ class StoreKeys:
         return NewKey(name, list(rules), now, secret, warning or None, name, aws_secret)
 
     def list(self) -> Sequence[Key]:
-        return self._work_on_existing(lambda kept, _secret: [_without_digest(key) for key in kept.list()], write=False)
+        return self._work_on_existing(lambda unit, _secret: [_without_digest(key) for key in _kept(unit)], write=False)
 
     def revoke(self, name: str) -> None:
+        from penstock import model
+        from penstock.broker.keys import RevokeKey
         from penstock.clock import system_clock
+        from penstock.limits import Limits
 
-        self._work_on_existing(lambda kept, _secret: kept.revoke(name, system_clock()))
+        task = RevokeKey(name, model.Actor(None, _VIA))
+        self._work_on_existing(lambda unit, _secret: task.apply(unit, system_clock(), Limits()))
 
     def find(self, secret: str) -> Key | None:
         from penstock import keys
 
-        def find(kept: Keys, store_secret: bytes) -> Key | None:
+        def find(unit: Unit, store_secret: bytes) -> Key | None:
             digest = keys.digest(store_secret, secret.encode())
-            return next((_without_digest(key) for key in kept.list() if key.digest == digest), None)
+            return next((_without_digest(key) for key in _kept(unit) if key.digest == digest), None)
 
         return self._work_on_existing(find, write=False)
 
@@ -139,15 +148,15 @@ class StoreKeys:
         from penstock import keys
         from penstock.errors import KeyNotFound
 
-        def find(kept: Keys, store_secret: bytes) -> str:
-            for key in kept.list():
+        def find(unit: Unit, store_secret: bytes) -> str:
+            for key in _kept(unit):
                 if key.name == name and key.revoked_at is None:
                     return keys.aws_secret(store_secret, self._pepper, key.digest)
             raise KeyNotFound(name)
 
         return self._work_on_existing(find, write=False)
 
-    def _work_on_existing(self, work: Callable[[Keys, bytes], T], write: bool = True) -> T:
+    def _work_on_existing(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
         from penstock.errors import InvalidSetting
         from penstock.stores import store_exists
 
@@ -163,16 +172,21 @@ class StoreKeys:
 
         return place_of(self._url)
 
-    def _work(self, work: Callable[[Keys, bytes], T], write: bool = True) -> T:
+    def _work(self, work: Callable[[Unit, bytes], T], write: bool = True) -> T:
         from penstock.stores import open_store
-        from penstock.stores.protocol import needed
 
         opened = open_store(self._url)
         try:
             with opened.unit(write) as unit:
-                return work(needed(unit.keys, "keys"), opened.secret)
+                return work(unit, opened.secret)
         finally:
             opened.close()
+
+
+def _kept(unit: Unit) -> Sequence[model.Key]:
+    from penstock.stores.protocol import needed
+
+    return needed(unit.keys, "keys").list()
 
 
 def _without_digest(key: model.Key) -> Key:

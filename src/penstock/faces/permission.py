@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
 from penstock.faces.answers import Error, json_response
+from penstock.model import Actor
 
 
 class Caller(Protocol):
@@ -104,3 +105,8 @@ def name_of_caller(request: Request) -> str | None:
     """That of the API key, if there is one."""
     caller: Caller | None = request.caller
     return None if caller is None else caller.name
+
+
+def actor_of(request: Request, via: str) -> Actor:
+    """Who is written down for what the request does, through the API of this name."""
+    return Actor(name_of_caller(request), via)

@@ -33,7 +33,12 @@ class StoreFacts(Struct, frozen=True):
 
 
 def chosen_timings(config: Config, timings: Timings) -> Timings:
-    return replace(timings, store_timeout_s=config.store_timeout_s, ledger_retention_ms=config.ledger_days * _DAY_MS)
+    return replace(
+        timings,
+        store_timeout_s=config.store_timeout_s,
+        ledger_retention_ms=config.ledger_days * _DAY_MS,
+        actions_retention_ms=config.action_days * _DAY_MS,
+    )
 
 
 class Committer:

@@ -109,6 +109,7 @@ class Config:
         "", "What the URLs of queues in the SQS API begin with; by default the address that a client has used."
     )
     ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
+    action_days: int = _setting(90, "Days that actions stay in their log.", least=1, most=36500)
     tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.", live=True)
     tls_key: str = _setting("", "File with the TLS private key; needs tls_cert.", live=True)
     stop_grace_s: float = _setting(

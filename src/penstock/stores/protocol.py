@@ -26,8 +26,9 @@ Several processes may hold the same store. Verbs are correct because they run in
 is alone.
 
 `Unit` is what every store has: queues, and messages that are sent, claimed and acked. Everything else is a noun with
-verbs of its own (`Messages`, `Moves`, `Shipments`, `Ledger`, `Exports`, `Consumers`, `Keys`), an attribute of the unit
-that is None where a store has no such thing. Names in backticks such as `promote_rows` are fields of `limits.Limits`.
+verbs of its own (`Messages`, `Moves`, `Shipments`, `Ledger`, `Exports`, `Consumers`, `Keys`, `Actions`), an attribute
+of the unit that is None where a store has no such thing. Names in backticks such as `promote_rows` are fields of
+`limits.Limits`.
 
 One file because it is read as one: those who write a store or call one find every promise here.
 """
@@ -42,6 +43,10 @@ from penstock.errors import FeatureMissing, QueueExists
 from penstock.limits import Limits
 from penstock.model import (
     WHOLE,
+    Action,
+    ActionFilter,
+    ActionKind,
+    Actor,
     Attendance,
     Claimed,
     Count,
@@ -121,6 +126,9 @@ class Unit(Protocol):
 
     @property
     def keys(self) -> Keys | None: ...
+
+    @property
+    def actions(self) -> Actions | None: ...
 
     # Queues
 
@@ -250,13 +258,13 @@ class Unit(Protocol):
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
-        messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, moves
-        that ended `move_kept_ms` ago, ended shipments (but the latest of each consumer), and sends with a key, claims
-        with an attempt and dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time
-        are lost here, and those whose end is not finished go on ending. Consumers without a sign of life are cleared
-        away as by `Consumers.reap`.
+        messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, actions
+        done before `actions_before`, moves that ended `move_kept_ms` ago, ended shipments (but the latest of each
+        consumer), and sends with a key, claims with an attempt and dedup keys of a window that are no longer
+        remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished go on
+        ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
 
         Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
         are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
@@ -372,10 +380,18 @@ class Moves(Protocol):
         """
 
     def start(
-        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+        self,
+        move_id: str,
+        source: str,
+        target: str | None,
+        now: int,
+        claimed: bool = False,
+        terms: MoveTerms = WHOLE,
+        by: Actor | None = None,
     ) -> Move:
         """Remember that what is now in `source` is to move to `target`, as `terms` say; where that is None, each dead
         letter to the queue it came from. The queues need not exist yet. With `claimed`, claimed messages go along.
+        `by` is who wants it, for those who read the move.
 
         Raises MoveConflict as `policy.refuse_conflict` does.
         """
@@ -390,6 +406,9 @@ class Moves(Protocol):
 
     def cancel(self, move_id: str, now: int) -> Move:
         """Move nothing further. One that has ended stays as it is. Raises MoveNotFound."""
+
+    def hold(self, move_id: str) -> Move:
+        """As it is, and as it stays until this unit ends but for what this unit does. Raises MoveNotFound."""
 
     def find(self, move_id: str) -> Move | None:
         """None for one that never was, or is not remembered any more."""
@@ -569,11 +588,35 @@ class Keys(Protocol):
         """Raises KeyExists for a name that was ever used: a revoked name must not come back to life. Raises TooLarge
         past `keys`, revoked ones included."""
 
-    def revoke(self, name: str, now: int) -> None:
-        """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
+    def revoke(self, name: str, now: int) -> bool:
+        """The key is refused from now on. False where it was revoked before: then nothing changes. Raises
+        KeyNotFound."""
 
     def list(self) -> Sequence[Key]:
         """All keys, revoked ones too, in the order of their creation."""
+
+
+class Actions(Protocol):
+    """What was done to the store by those who look after it: an entry for each, which never changes."""
+
+    def record(
+        self,
+        by: Actor,
+        what: ActionKind,
+        now: int,
+        queue: str | None = None,
+        count: int | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """One entry more, under the next number. The queue is named, and need not exist any more."""
+
+    def list(self, before: int | None, limit: int, wanted: ActionFilter | None = None) -> Sequence[Action]:
+        """The latest first, by number: those below number `before`, or all; those wanted, or all.
+
+        Numbers are never used again, and those of several processes stand in one order; but one may be missing, and
+        that of a unit which ends later may be the lower one. A filter by time relies on the order of instants as that
+        of the ledger does (`ledger_disorder_ms`).
+        """
 
 
 class Store(Protocol):
@@ -660,7 +703,7 @@ class AllBut:
 # What `changed_elsewhere` answers where a store cannot tell.
 EVERYWHERE: Container[str] = AllBut(())
 
-Noun = Literal["messages", "moves", "shipments", "ledger", "exports", "consumers", "keys"]
+Noun = Literal["messages", "moves", "shipments", "ledger", "exports", "consumers", "keys", "actions"]
 
 # What a store without a noun does not keep, in the words of an error.
 NOUNS: dict[Noun, str] = {
@@ -674,6 +717,7 @@ NOUNS: dict[Noun, str] = {
     "exports": "exports of the ledger",
     "consumers": "consumers",
     "keys": "API keys",
+    "actions": "a log of actions",
 }
 
 
@@ -684,11 +728,13 @@ def needed(noun: T | None, name: Noun) -> T:
     return noun
 
 
-def ensure_queue(unit: Unit, name: str, settings: Settings, now: int) -> None:
-    """Create a queue with these settings where there is none of this name."""
+def ensure_queue(unit: Unit, name: str, settings: Settings, now: int) -> bool:
+    """Create a queue with these settings where there is none of this name. Whether that was so."""
     if unit.find_queue(name) is None:
         with suppress(QueueExists):  # another process has been faster
             unit.create_queue(name, settings, now)
+            return True
+    return False
 
 
 def missing_nouns(unit: Unit) -> list[Noun]:

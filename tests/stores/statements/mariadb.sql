@@ -444,7 +444,8 @@ WHERE seq = %s;
 
 -- MoveSql.add
 INSERT INTO move (id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
 
 -- MoveSql.change
 UPDATE move SET moved = %s, status = %s, error = %s, finished_at = %s, examined = %s, matched = %s, homeless = %s,
@@ -453,19 +454,23 @@ WHERE id = %s;
 
 -- MoveSql.find
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = %s;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move WHERE id = %s;
 
 -- MoveSql.find_locked
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = %s FOR UPDATE;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move WHERE id = %s FOR UPDATE;
 
 -- MoveSql.latest
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move ORDER BY started_at DESC, id DESC LIMIT %s;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move ORDER BY started_at DESC, id DESC LIMIT %s;
 
 -- MoveSql.under_way
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE finished_at IS NULL;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move WHERE finished_at IS NULL;
 
 -- MoveSql.unfinished
 SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
@@ -739,10 +744,35 @@ SELECT count(*) FROM api_key;
 INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (%s, %s, %s, %s, %s);
 
 -- KeySql.revoke
-UPDATE api_key SET revoked_at = coalesce(revoked_at, %s) WHERE name = %s;
+UPDATE api_key SET revoked_at = %s WHERE name = %s AND revoked_at IS NULL;
 
 -- KeySql.all
 SELECT name, digest, rules, created_at, revoked_at FROM api_key ORDER BY number;
+
+-- ActionSql.add
+INSERT INTO action (acted_at, api_key, via, what, queue_name, amount, detail) VALUES (%s, %s, %s, %s, %s, %s, %s);
+
+-- ActionSql.pages[0]
+SELECT number, acted_at, api_key, via, what, queue_name, amount, detail FROM action
+WHERE number >= %s AND number < %s AND acted_at >= %s AND acted_at < %s
+ORDER BY number DESC LIMIT %s;
+
+-- ActionSql.pages[1]
+SELECT number, acted_at, api_key, via, what, queue_name, amount, detail FROM action
+WHERE what = %s AND number >= %s AND number < %s AND acted_at >= %s AND acted_at < %s
+ORDER BY number DESC LIMIT %s;
+
+-- ActionSql.first_since
+SELECT number FROM action WHERE acted_at >= %s ORDER BY acted_at, number LIMIT 1;
+
+-- ActionSql.last_until
+SELECT number FROM action WHERE acted_at < %s ORDER BY acted_at DESC, number DESC LIMIT 1;
+
+-- ActionSql.old
+SELECT number FROM action WHERE acted_at < %s ORDER BY acted_at, number LIMIT %s;
+
+-- ActionSql.delete
+DELETE FROM action WHERE number IN %s;
 
 -- SweepSql.deleted_queues
 SELECT number, deleted_at FROM queue WHERE due_at <= %s ORDER BY due_at, number LIMIT %s;

@@ -444,7 +444,8 @@ WHERE seq = ?;
 
 -- MoveSql.add
 INSERT INTO move (id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- MoveSql.change
 UPDATE move SET moved = ?, status = ?, error = ?, finished_at = ?, examined = ?, matched = ?, homeless = ?,
@@ -453,19 +454,23 @@ WHERE id = ?;
 
 -- MoveSql.find
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = ?;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move WHERE id = ?;
 
 -- MoveSql.find_locked
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE id = ? ;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move WHERE id = ? ;
 
 -- MoveSql.latest
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move ORDER BY started_at DESC, id DESC LIMIT ?;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move ORDER BY started_at DESC, id DESC LIMIT ?;
 
 -- MoveSql.under_way
 SELECT id, source, target, through, started_at, claimed, terms,
-moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total FROM move WHERE finished_at IS NULL;
+moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+by_key, by_via FROM move WHERE finished_at IS NULL;
 
 -- MoveSql.unfinished
 SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
@@ -739,10 +744,35 @@ SELECT count(*) FROM api_key;
 INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (?, ?, ?, ?, ?);
 
 -- KeySql.revoke
-UPDATE api_key SET revoked_at = coalesce(revoked_at, ?) WHERE name = ?;
+UPDATE api_key SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL;
 
 -- KeySql.all
 SELECT name, digest, rules, created_at, revoked_at FROM api_key ORDER BY number;
+
+-- ActionSql.add
+INSERT INTO action (acted_at, api_key, via, what, queue_name, amount, detail) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- ActionSql.pages[0]
+SELECT number, acted_at, api_key, via, what, queue_name, amount, detail FROM action
+WHERE number >= ? AND number < ? AND acted_at >= ? AND acted_at < ?
+ORDER BY number DESC LIMIT ?;
+
+-- ActionSql.pages[1]
+SELECT number, acted_at, api_key, via, what, queue_name, amount, detail FROM action
+WHERE what = ? AND number >= ? AND number < ? AND acted_at >= ? AND acted_at < ?
+ORDER BY number DESC LIMIT ?;
+
+-- ActionSql.first_since
+SELECT number FROM action WHERE acted_at >= ? ORDER BY acted_at, number LIMIT 1;
+
+-- ActionSql.last_until
+SELECT number FROM action WHERE acted_at < ? ORDER BY acted_at DESC, number DESC LIMIT 1;
+
+-- ActionSql.old
+SELECT number FROM action WHERE acted_at < ? ORDER BY acted_at, number LIMIT ?;
+
+-- ActionSql.delete
+DELETE FROM action WHERE number IN (SELECT value FROM carray(?));
 
 -- SweepSql.deleted_queues
 SELECT number, deleted_at FROM queue WHERE due_at <= ? ORDER BY due_at, number LIMIT ?;

@@ -12,6 +12,8 @@ from penstock import ids, keys
 from penstock.errors import ShipmentEnded
 from penstock.limits import Limits
 from penstock.model import (
+    ActionKind,
+    Actor,
     Backoff,
     Dedup,
     DedupScope,
@@ -91,7 +93,7 @@ def fill(url: str) -> None:
         verbs.moves.step(move_id="whole")
         verbs.moves.start("own", "nowhere", "broken")
         verbs.moves.step(move_id="broken")
-        verbs.moves.start("q", "empty", "half")
+        verbs.moves.start("q", "empty", "half", by=Actor("ann", "sqs"))
         verbs.moves.step("half", limit=2)
         terms = MoveTerms(Selection(text="grüezi", json=JsonValue("$.n", 1.5)), limit=9, per_second=5)
         verbs.moves.start("twins", None, "chosen", terms=terms)
@@ -101,6 +103,9 @@ def fill(url: str) -> None:
         verbs.create_key("one", keys.digest(store.secret, SECRET.encode()))
         verbs.create_key("two", b"digest", ("queue|post|a", "queue|poll|ü*"))
         verbs.keys.revoke("two")
+
+        verbs.actions.record(Actor("ann", "native"), ActionKind.QUEUE_PURGE, queue="q", count=3, detail='{"ü":1}')
+        verbs.actions.record(Actor(None, "console"), ActionKind.CONSOLE_SIGN_IN)
 
         with store.unit() as unit:
             for name, delivery in (("cafe", Delivery.AT_MOST_ONCE), ("babe", Delivery.AT_LEAST_ONCE)):
@@ -163,6 +168,7 @@ def contents(url: str) -> dict[str, object]:
             "queues": queues,
             "ledger": unit.ledger.rows(0, 100_000),
             "keys": unit.keys.list(),
+            "actions": unit.actions.list(None, 100),
             "moves": [unit.moves.find(move_id) for move_id in ("whole", "broken", "half", "chosen", "as new")],
             "unfinished": unit.moves.unfinished(),
             "last_seq": unit.messages.last_seq(),
@@ -209,7 +215,13 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
     assert keys.Keyring(store.secret, verbs.keys.list()).find(SECRET.encode()).name == "one"
     verbs.create_key("three", b"other")
     assert [key.name for key in verbs.keys.list()] == ["one", "two", "three"]
-    assert verbs.moves.step(move_id="half").moved > 2
+    verbs.actions.record(Actor(None, "mqs"), ActionKind.QUEUE_DELETE)
+    latest, *others = verbs.actions.list(None, 100)
+    assert others == before["actions"]
+    assert latest.number > others[0].number
+    half = verbs.moves.step(move_id="half")
+    assert half.moved > 2
+    assert half.by == Actor("ann", "sqs")
     shipments_go_on(verbs)
     lines_go_on(verbs)
     assert verbs.claim(queue="still") == []
@@ -267,6 +279,7 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
     "pause queue": lambda verbs: pause(verbs, "own"),
     "create key": lambda verbs: verbs.create_key("another"),
     "revoke key": lambda verbs: verbs.keys.revoke("one"),
+    "action": lambda verbs: verbs.actions.record(Actor(None, "mqs"), ActionKind.QUEUE_DELETE),
     "claim of a line": lambda verbs: verbs.claim(1, queue="lines"),
     "claim with an attempt": lambda verbs: verbs.claim_once("changed", 1, queue="lines"),
     "send within a window": lambda verbs: verbs.send(Draft(b"w", dedup_key=b"another"), to="window"),

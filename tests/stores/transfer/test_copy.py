@@ -31,6 +31,7 @@ def test_everything_arrives(of, to, new_url):
         "queue": 14,
         "tally": 14,
         "api_key": 2,
+        "action": 2,
         "move": 5,
         "consumer": 2,
         "shipment": 3,

@@ -20,6 +20,7 @@ from penstock.faces.emodb.service import (
     NOT_AUTHORIZED,
     QUEUE,
     THROWN,
+    VIA,
     EmoDBUnknownMove,
     Service,
     answered,
@@ -28,7 +29,7 @@ from penstock.faces.emodb.service import (
     number,
     success,
 )
-from penstock.faces.permission import Scope, permits
+from penstock.faces.permission import Scope, actor_of, permits
 from penstock.limits import Limits
 from penstock.model import Count, Move, MoveStatus
 from penstock.pending import Pending
@@ -188,10 +189,12 @@ class _Administration:
         return self._broker.count(queue)
 
     def purge(self, request: Request) -> Pending[Response]:
-        return self._broker.purge(self._service.queue(request.params[0])).map(success, _nothing_to_do)
+        queue = self._service.queue(request.params[0])
+        return self._broker.purge(queue, actor_of(request, VIA)).map(success, _nothing_to_do)
 
     def release_all(self, request: Request) -> Pending[Response]:
-        return self._broker.release_all(self._service.queue(request.params[0])).map(success, _nothing_to_do)
+        queue = self._service.queue(request.params[0])
+        return self._broker.release_all(queue, actor_of(request, VIA)).map(success, _nothing_to_do)
 
     def move(self, request: Request) -> Response | Pending[Response]:
         """A caller who may take from one queue and put into the other may move."""
@@ -203,7 +206,8 @@ class _Administration:
             raise InvalidRequest("a queue cannot be moved into itself")
         if not (permits(request, "poll", source) and permits(request, "post", target)):
             return NOT_AUTHORIZED
-        started = self._broker.moves.start(source, target, create_as=self._service.settings, claimed=True)
+        settings, by = self._service.settings, actor_of(request, VIA)
+        started = self._broker.moves.start(source, target, create_as=settings, claimed=True, by=by)
         return started.map(lambda move: json_response(200, EmoDBMoveStarted(move.id)))
 
     def move_status(self, request: Request) -> Pending[Response]:

@@ -57,6 +57,9 @@ class EmoDBUnknownMove(Struct):
     message: str
 
 
+# What the log of actions calls these APIs.
+VIA: Final = "emodb"
+
 SUCCESS = json_response(200, EmoDBSuccess(True))
 _TEXT = (b"Content-Type", b"text/plain")
 

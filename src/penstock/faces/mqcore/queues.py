@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from penstock import limits, names
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
@@ -10,9 +12,12 @@ from penstock.errors import InvalidRequest, PenstockError, QueueNotFound
 from penstock.faces.description import Op, Param, Tag, answer, text
 from penstock.faces.mqcore.answers import failure
 from penstock.faces.mqcore.reserved import unless_reserved
-from penstock.faces.permission import Permission
+from penstock.faces.permission import Permission, actor_of
 from penstock.model import Settings
 from penstock.pending import Pending
+
+# What the log of actions calls this API.
+VIA: Final = "mqcore"
 
 # Only path and method are significant; whatever comes with them is read and dropped.
 _DISCARDED = BodyRule(0, cut=True)
@@ -103,13 +108,13 @@ class _Queues:
             names.check(name)
         except PenstockError as error:
             return failure(error)
-        return self._broker.ensure_queue(name, Settings()).map(lambda _none: _CREATED, failure)
+        return self._broker.ensure_queue(name, Settings(), actor_of(request, VIA)).map(lambda _none: _CREATED, failure)
 
     def delete(self, request: Request) -> Response | Pending[Response]:
         [name] = request.params
         if not is_name(name):
             return _DELETED
-        return self._broker.delete_queue(name).map(lambda _queue: _DELETED, _gone)
+        return self._broker.delete_queue(name, actor_of(request, VIA)).map(lambda _queue: _DELETED, _gone)
 
 
 def _gone(error: Exception) -> Response:

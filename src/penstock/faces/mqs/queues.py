@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
@@ -26,12 +26,15 @@ from penstock.faces.description import (
     text,
 )
 from penstock.faces.mqs.trace import TAG, TRACE, TRACED, traced
-from penstock.faces.permission import Permission, Scope, rules_of
+from penstock.faces.permission import Permission, Scope, actor_of, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.keys import check_dead_letters
 from penstock.limits import Limits
 from penstock.model import Dedup, Queue, QueueChange, QueueReport, Redrive, Settings
 from penstock.pending import Pending
+
+# What the log of actions calls this API.
+VIA: Final = "mqs"
 
 _BODY = BodyRule(64 * 1024)
 
@@ -198,7 +201,7 @@ class _Queues:
             change = _change(request, config)
         except PenstockError as error:
             return self._refuse(error, name, config, None if "/" in name else QueueExists(name))
-        created = self._broker.create_queue(name, policy.changed(Settings(), change))
+        created = self._broker.create_queue(name, policy.changed(Settings(), change), actor_of(request, VIA))
         return created.map(lambda queue: json_response(201, _shown(queue)), _failure)
 
     def update(self, request: Request) -> Response | Pending[Response]:
@@ -211,7 +214,8 @@ class _Queues:
             change = _change(request, config)
         except PenstockError as error:
             return self._refuse(error, name, config, QueueNotFound(name))
-        return self._broker.update_queue(name, change).map(lambda queue: json_response(200, _shown(queue)), _failure)
+        updated = self._broker.update_queue(name, change, by=actor_of(request, VIA))
+        return updated.map(lambda queue: json_response(200, _shown(queue)), _failure)
 
     def _refuse(
         self, error: PenstockError, name: str, config: MqsSettings | None, existence: PenstockError | None
@@ -233,7 +237,8 @@ class _Queues:
         [name] = request.params
         if "/" in name:
             return error_response(QueueNotFound(name))
-        return self._broker.delete_queue(name).map(lambda queue: json_response(200, _shown(queue)), error_response)
+        deleted = self._broker.delete_queue(name, actor_of(request, VIA))
+        return deleted.map(lambda queue: json_response(200, _shown(queue)), error_response)
 
     def list(self, request: Request) -> Response | Pending[Response]:
         try:

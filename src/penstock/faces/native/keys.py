@@ -15,8 +15,8 @@ from penstock.faces.answers import Error, json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import Op, Param, Tag, answer, body, text
 from penstock.faces.media import require_json
-from penstock.faces.native.requests import SMALL, Instant, route
-from penstock.faces.permission import Permission, Scope
+from penstock.faces.native.requests import SMALL, VIA, Instant, route
+from penstock.faces.permission import Permission, Scope, actor_of
 from penstock.keys import Keyring
 from penstock.model import CreatedKey, Key
 from penstock.pending import Pending
@@ -150,7 +150,8 @@ class _Keys:
             aws = made.key.name, self._keyring.aws_secret(made.key)
             return json_response(201, NewKey(*_fields(made.key), secret, *aws, keys.FIRST_KEY if made.first else UNSET))
 
-        return self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules).map(created)
+        digest = self._keyring.digest(secret.encode())
+        return self._broker.keys.create(name, digest, rules, actor_of(request, VIA)).map(created)
 
     def revoke(self, request: Request) -> Pending[Response]:
         [name] = request.params
@@ -159,7 +160,7 @@ class _Keys:
             self._keyring.expel(name)
             return json_response(200, Revoked(name))
 
-        return self._broker.keys.revoke(name).map(revoked)
+        return self._broker.keys.revoke(name, actor_of(request, VIA)).map(revoked)
 
 
 def _fields(key: Key) -> tuple[str, tuple[str, ...], int, int | None]:

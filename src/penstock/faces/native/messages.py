@@ -39,9 +39,9 @@ from penstock.faces.native.arrow import (
     texts,
     wants_arrow,
 )
-from penstock.faces.native.requests import MEDIUM, QUEUE, Duration, Instant, checked_word, query_number, route
+from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
-from penstock.faces.permission import Permission
+from penstock.faces.permission import Permission, actor_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Message, PeekAfter
 from penstock.pending import Pending
@@ -234,8 +234,8 @@ class _Messages:
         [queue] = request.params
         older_than_ms = _read_purge(request.body).older_than_ms
         if older_than_ms is None:
-            return self._broker.purge(queue).map(_purged)
-        return self._broker.purge_older(queue, older_than_ms).map(_purged)
+            return self._broker.purge(queue, actor_of(request, VIA)).map(_purged)
+        return self._broker.purge_older(queue, older_than_ms, actor_of(request, VIA)).map(_purged)
 
     def peek(self, request: Request) -> Pending[Response]:
         [queue] = request.params

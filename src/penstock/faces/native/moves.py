@@ -15,8 +15,8 @@ from penstock.errors import InvalidRequest, MoveNotFound, NotPermitted
 from penstock.faces.answers import Error, json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import NumberParam, Op, Param, Tag, answer, body, text
-from penstock.faces.native.requests import SMALL, Duration, Instant, query_number, route
-from penstock.faces.permission import Permission, Scope, permits, rules_of
+from penstock.faces.native.requests import SMALL, VIA, Duration, Instant, query_number, route
+from penstock.faces.permission import Permission, Scope, actor_of, permits, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.keys import EVERY_QUEUE, needed_rule
 from penstock.model import Ages, JsonValue, Move, MoveStatus, MoveTerms, Selection
@@ -228,6 +228,7 @@ class _Moves:
                 asked.target is None if asked.as_new is None else asked.as_new,
             ),
             Ages(conditions.older_than_ms, conditions.newer_than_ms),
+            by=actor_of(request, VIA),
         ).map(lambda move: json_response(201, _view(move)))
 
     def list(self, request: Request) -> Pending[Response]:
@@ -253,7 +254,7 @@ class _Moves:
 
     def cancel(self, request: Request) -> Pending[Response]:
         [move_id] = request.params
-        cancelled = self._broker.moves.cancel(move_id, rules_of(request))
+        cancelled = self._broker.moves.cancel(move_id, rules_of(request), actor_of(request, VIA))
         return cancelled.map(lambda move: json_response(200, _view(move)))
 
 

@@ -15,13 +15,14 @@ from penstock.faces.bodies import decoder
 from penstock.faces.description import LARGEST, NumberParam, Op, Param, Tag, answer, body, text
 from penstock.faces.native.requests import (
     QUEUE,
+    VIA,
     Instant,
     query_flag,
     query_number,
     route,
 )
 from penstock.faces.native.settings import SettingsChange, SettingsView, change_from, settings_view
-from penstock.faces.permission import Permission, Scope, rules_of
+from penstock.faces.permission import Permission, Scope, actor_of, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.keys import check_dead_letters
 from penstock.limits import Limits
@@ -198,12 +199,13 @@ class _Queues:
         name = names.check_with_space(request.params[0])
         settings = policy.changed(Settings(), change_from(_read_change(request.body)))
         check_dead_letters(rules_of(request), settings.redrive)
-        return self._broker.create_queue(name, settings).map(lambda queue: json_response(201, _view(queue)))
+        created = self._broker.create_queue(name, settings, actor_of(request, VIA))
+        return created.map(lambda queue: json_response(201, _view(queue)))
 
     def update(self, request: Request) -> Pending[Response]:
         [name] = request.params
         change = change_from(_read_change(request.body))
-        updated = self._broker.update_queue(name, change, rules_of(request))
+        updated = self._broker.update_queue(name, change, rules_of(request), actor_of(request, VIA))
         return updated.map(lambda queue: json_response(200, _view(queue)))
 
     def show(self, request: Request) -> Pending[Response]:
@@ -212,7 +214,8 @@ class _Queues:
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        return self._broker.delete_queue(name).map(lambda queue: json_response(200, _view(queue)))
+        deleted = self._broker.delete_queue(name, actor_of(request, VIA))
+        return deleted.map(lambda queue: json_response(200, _view(queue)))
 
 
 def _page(page: QueuePage) -> Response:

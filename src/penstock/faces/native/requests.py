@@ -15,6 +15,9 @@ from penstock.faces.bodies import within
 from penstock.faces.description import NAME_RULE, NumberParam, Op, Param, is_number, name_text, text
 from penstock.faces.permission import Permission
 
+# What the log of actions calls this API.
+VIA: Final = "native"
+
 SMALL: Final = BodyRule(64 * 1024)
 MEDIUM: Final = BodyRule(1024 * 1024)
 

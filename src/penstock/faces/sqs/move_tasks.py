@@ -17,11 +17,12 @@ from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.errors import MoveNotFound, NotPermitted
-from penstock.faces.permission import permits, rules_of
+from penstock.faces.permission import actor_of, permits, rules_of
 from penstock.faces.sqs.addresses import AwsPlace, queue_of_arn
 from penstock.faces.sqs.checks import TASK_RATE, TASK_RESULTS, within
 from penstock.faces.sqs.errors import NO_QUEUE, NO_RESOURCE, Rejection, missing, wrong
 from penstock.faces.sqs.requests import (
+    VIA,
     CancelMessageMoveTaskRequest,
     ListMessageMoveTasksRequest,
     StartMessageMoveTaskRequest,
@@ -79,7 +80,8 @@ class MoveTasks:
         def begin(sources: list[Queue]) -> Pending[StartedTask]:
             if not sources:
                 raise wrong("Source queue must be configured as a Dead Letter Queue.")
-            started = self._broker.moves.start(source, target, MoveTerms(per_second=rate, as_new=True))
+            terms = MoveTerms(per_second=rate, as_new=True)
+            started = self._broker.moves.start(source, target, terms, by=actor_of(request, VIA))
             return started.map(lambda move: StartedTask(self._handle(request, move)))
 
         names = (source,) if target is None else (source, target)
@@ -116,7 +118,7 @@ class MoveTasks:
         def stop(move: Move | None) -> Pending[Move]:
             if move is None or move.source != source or move.status is not MoveStatus.IN_PROGRESS:
                 raise MoveNotFound(handle.task_id)
-            return self._broker.moves.cancel(handle.task_id, rules_of(request))
+            return self._broker.moves.cancel(handle.task_id, rules_of(request), actor_of(request, VIA))
 
         looked = chained(self._broker.find_queues((source,)), look)
         return chained(looked, stop).map(lambda move: CancelledTask(move.moved))

@@ -11,10 +11,11 @@ from typing import Any, Final
 from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.errors import QueueNotFound
+from penstock.faces.permission import actor_of
 from penstock.faces.sqs.addresses import AwsPlace
 from penstock.faces.sqs.errors import OVER_LIMIT, Rejection, missing, wrong_value
 from penstock.faces.sqs.queue_attributes import LABEL, LONGEST_TEXT, POLICY
-from penstock.faces.sqs.requests import AddPermissionRequest, RemovePermissionRequest
+from penstock.faces.sqs.requests import VIA, AddPermissionRequest, RemovePermissionRequest
 from penstock.model import Queue, QueueChange
 from penstock.pending import Pending, chained
 
@@ -97,7 +98,7 @@ class Permissions:
                 raise Rejection(OVER_LIMIT, f"{_MOST_STATEMENTS} statements are the most that a policy may have.")
             statements.append(statement)
 
-        return self._edit(queue, arn, append)
+        return self._edit(request, queue, append)
 
     def remove(self, request: Request, asked: RemovePermissionRequest, queue: str) -> Pending[None]:
         label = _checked_label(asked.label)
@@ -107,9 +108,11 @@ class Permissions:
                 raise wrong_value(label, "Label", "can't find label.")
             policy["Statement"] = [one for one in policy["Statement"] if _sid(one) != label]
 
-        return self._edit(queue, self._place.arn(request, queue), take_away)
+        return self._edit(request, queue, take_away)
 
-    def _edit(self, queue: str, arn: str, edit: Any) -> Pending[None]:
+    def _edit(self, request: Request, queue: str, edit: Any) -> Pending[None]:
+        arn = self._place.arn(request, queue)
+
         def change(found: list[Queue | None]) -> Pending[None]:
             [about] = found
             if about is None:
@@ -119,7 +122,8 @@ class Permissions:
             text = json.dumps(policy, separators=(",", ":")) if policy["Statement"] else None
             if text is not None and len(text) > LONGEST_TEXT:
                 raise Rejection(OVER_LIMIT, f"{LONGEST_TEXT} characters are the most that a policy may have.")
-            return self._broker.update_queue(queue, QueueChange(labels={LABEL + POLICY: text})).map(lambda _queue: None)
+            labels = QueueChange(labels={LABEL + POLICY: text})
+            return self._broker.update_queue(queue, labels, by=actor_of(request, VIA)).map(lambda _queue: None)
 
         return chained(self._broker.find_queues((queue,)), change)
 

@@ -9,7 +9,7 @@ from typing import Final
 from penstock.broker import Broker
 from penstock.edge.http import Request
 from penstock.errors import NotPermitted, QueueExists, QueueNotFound
-from penstock.faces.permission import permits, rules_of
+from penstock.faces.permission import actor_of, permits, rules_of
 from penstock.faces.sqs import queue_attributes
 from penstock.faces.sqs.addresses import AwsPlace, is_name
 from penstock.faces.sqs.checks import LIST_RESULTS, check_name, within
@@ -17,6 +17,7 @@ from penstock.faces.sqs.errors import QUEUE_EXISTS, Rejection, missing, no_queue
 from penstock.faces.sqs.queue_attributes import ALL, COUNTS, NAMES, Wish, wants_fifo
 from penstock.faces.sqs.redrive import REDRIVE_POLICY, check_target
 from penstock.faces.sqs.requests import (
+    VIA,
     CreateQueueRequest,
     GetQueueAttributesRequest,
     GetQueueUrlRequest,
@@ -64,7 +65,8 @@ class Queues:
                 return resolved(url)
             if wish.redrive is not None:
                 check_target(wish.texts[REDRIVE_POLICY], found[1], name, is_fifo)
-            return chained(self._broker.create_queue(name, settings).map(_made, _unless_it_exists), made)
+            created = self._broker.create_queue(name, settings, actor_of(request, VIA))
+            return chained(created.map(_made, _unless_it_exists), made)
 
         def made(queue: Queue | None) -> Pending[QueueUrl]:
             # Somebody else was faster; then it is as if it had been there before.
@@ -75,11 +77,11 @@ class Queues:
 
         return look()
 
-    def delete(self, _request: Request, _asked: QueueRequest, queue: str) -> Pending[None]:
-        return self._broker.delete_queue(queue).map(_nothing)
+    def delete(self, request: Request, _asked: QueueRequest, queue: str) -> Pending[None]:
+        return self._broker.delete_queue(queue, actor_of(request, VIA)).map(_nothing)
 
-    def purge(self, _request: Request, _asked: QueueRequest, queue: str) -> Pending[None]:
-        return self._broker.purge(queue).map(_nothing)
+    def purge(self, request: Request, _asked: QueueRequest, queue: str) -> Pending[None]:
+        return self._broker.purge(queue, actor_of(request, VIA)).map(_nothing)
 
     # Finding them
 
@@ -200,7 +202,8 @@ class Queues:
         def change(wish: Wish) -> Pending[None]:
             if not wish.texts:
                 return resolved(None)
-            changed = self._broker.update_queue(queue, queue_attributes.change_of(wish), rules_of(request))
+            asked_for = queue_attributes.change_of(wish)
+            changed = self._broker.update_queue(queue, asked_for, rules_of(request), actor_of(request, VIA))
             return changed.map(_nothing)
 
         return chained(self._broker.find_queues((queue,)), judge)

@@ -6,9 +6,12 @@ is required here and nothing is bounded: what is missing or wrong is refused by 
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
+
+# What the log of actions calls this API.
+VIA: Final = "sqs"
 
 
 def _listed(name: str) -> Meta:

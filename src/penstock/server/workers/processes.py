@@ -25,7 +25,7 @@ from penstock.bridge.remote import RemoteBroker
 from penstock.broker.protocol import Keys
 from penstock.errors import InvalidSetting, PenstockError
 from penstock.limits import Limits
-from penstock.model import CreatedKey, Key
+from penstock.model import Actor, CreatedKey, Key
 from penstock.pending import Pending
 from penstock.server import logs
 from penstock.server.board import Meter, Place
@@ -309,11 +309,11 @@ class AnnouncedKeys:
         self._keys = keys
         self._line = line
 
-    def create(self, name: str, digest: bytes, rules: Sequence[str]) -> Pending[CreatedKey]:
-        return self._announced(self._keys.create(name, digest, rules))
+    def create(self, name: str, digest: bytes, rules: Sequence[str], by: Actor | None = None) -> Pending[CreatedKey]:
+        return self._announced(self._keys.create(name, digest, rules, by))
 
-    def revoke(self, name: str) -> Pending[None]:
-        return self._announced(self._keys.revoke(name))
+    def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
+        return self._announced(self._keys.revoke(name, by))
 
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         return self._keys.list(patient)

@@ -23,12 +23,14 @@ class MemoryKeys:
             raise TooLarge(f"a store holds at most {self._most} API keys, revoked ones included")
         self._tables.replace("keys", {**self._tables.keys, key.name: key})
 
-    def revoke(self, name: str, now: int) -> None:
+    def revoke(self, name: str, now: int) -> bool:
         key = self._tables.keys.get(name)
         if key is None:
             raise KeyNotFound(name)
-        if key.revoked_at is None:
-            self._tables.replace("keys", {**self._tables.keys, name: replace(key, revoked_at=now)})
+        if key.revoked_at is not None:
+            return False
+        self._tables.replace("keys", {**self._tables.keys, name: replace(key, revoked_at=now)})
+        return True
 
     def list(self) -> Sequence[Key]:
         return [*self._tables.keys.values()]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Groups, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
+from penstock.model import WHOLE, Actor, Groups, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
 from penstock.stores import move_step
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import MessageRow
@@ -44,18 +44,25 @@ class MemoryMoves:
         return self.carry(here, there, [row.seq for row in meant], now, claimed, as_new)
 
     def start(
-        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+        self,
+        move_id: str,
+        source: str,
+        target: str | None,
+        now: int,
+        claimed: bool = False,
+        terms: MoveTerms = WHOLE,
+        by: Actor | None = None,
     ) -> Move:
         if not terms.dry_run:
             unfinished = [move for move in map(self.find, self.unfinished()) if move is not None]
             policy.refuse_conflict(source, target, unfinished)
         here = self._session.find_queue(source)
         total = 0 if here is None else len(self._tables.order[here.number])
-        move = Move(move_id, source, target, self._tables.last_seq, now, claimed=claimed, terms=terms, total=total)
-        return self._put(move)
+        through = self._tables.last_seq
+        return self._put(Move(move_id, source, target, through, now, claimed=claimed, terms=terms, total=total, by=by))
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
-        move = self._found(move_id)
+        move = self.hold(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         source = self.find_queue(move.source)
@@ -63,8 +70,14 @@ class MemoryMoves:
             self._session.promote(source, now)  # what has run out has its place by age
         return self._put(move_step.step(self, move, now, limit, self._session.limits))
 
+    def hold(self, move_id: str) -> Move:
+        move = self.find(move_id)
+        if move is None:
+            raise MoveNotFound(move_id)
+        return move
+
     def cancel(self, move_id: str, now: int) -> Move:
-        move = self._found(move_id)
+        move = self.hold(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         return self._put(replace(move, status=MoveStatus.CANCELLED, finished_at=now))
@@ -72,12 +85,6 @@ class MemoryMoves:
     def list(self, limit: int) -> Sequence[Move]:
         latest = sorted(self._tables.moves.values(), key=lambda move: (move.started_at, move.id), reverse=True)
         return latest[:limit]
-
-    def _found(self, move_id: str) -> Move:
-        move = self.find(move_id)
-        if move is None:
-            raise MoveNotFound(move_id)
-        return move
 
     # What a step needs
 

@@ -17,7 +17,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from penstock import ids, limits, policy
-from penstock.model import Draft, Export, Held, Key, LedgerMode, LedgerRow, Move, Outcome, Queue, Registration, Shipment
+from penstock.model import (
+    Action,
+    Draft,
+    Export,
+    Held,
+    Key,
+    LedgerMode,
+    LedgerRow,
+    Move,
+    Outcome,
+    Queue,
+    Registration,
+    Shipment,
+)
 
 
 class QueueRow(Struct, frozen=True):
@@ -124,6 +137,8 @@ class Tables:
         self.ledger: list[LedgerRow] = []
         self.moves: dict[str, Move] = {}
         self.keys: dict[str, Key] = {}
+        self.actions: list[Action] = []
+        self._last_action_number = 0
         # By the number of the queue, the consumer, and the shipment's own number.
         self.shipments: dict[tuple[int, str, int], ShipmentRow] = {}
         self.exports: dict[tuple[str, int], Export] = {}
@@ -289,6 +304,16 @@ class Tables:
     def _unrecord(self) -> None:
         self.ledger.pop()
 
+    # Actions; a number that a lost unit has taken stays away, as it may in any store
+
+    def put_action(self, action: Action) -> None:
+        self._last_action_number += 1
+        self.actions.append(replace(action, number=self._last_action_number))
+        self._undo.append(self._take_back_action)
+
+    def _take_back_action(self) -> None:
+        self.actions.pop()
+
     # Dedup keys of a window
 
     def put_seen(self, place: tuple[int, bytes], row: SeenRow | None) -> None:
@@ -306,7 +331,16 @@ class Tables:
     def replace(
         self,
         name: Literal[
-            "ledger", "moves", "keys", "shipments", "exports", "sendings", "consumers", "collapsing", "attempts"
+            "ledger",
+            "moves",
+            "keys",
+            "shipments",
+            "exports",
+            "sendings",
+            "consumers",
+            "collapsing",
+            "attempts",
+            "actions",
         ],
         value: object,
     ) -> None:

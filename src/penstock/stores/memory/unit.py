@@ -11,6 +11,7 @@ from penstock import limits, policy
 from penstock.errors import DeadLetterQueueNotFound, QueueExists
 from penstock.model import Claimed, Count, Draft, Outcome, Queue, QueuePage, Receipt, Sent, Settings
 from penstock.stores.memory import collapses
+from penstock.stores.memory.actions import MemoryActions
 from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.consumers import MemoryConsumers
 from penstock.stores.memory.keys import MemoryKeys
@@ -56,6 +57,10 @@ class MemoryUnit:
     @property
     def keys(self) -> MemoryKeys:
         return MemoryKeys(self._session)
+
+    @property
+    def actions(self) -> MemoryActions:
+        return MemoryActions(self._session)
 
     def prove_writable(self) -> None:
         pass
@@ -205,7 +210,7 @@ class MemoryUnit:
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
         self.consumers.reap(now)
         freed = 0
         for number, row in sorted(self._tables.queues.items()):
@@ -215,6 +220,7 @@ class MemoryUnit:
         freed += collapses.go_on(self._tables, now, limit - freed)
         freed += self._sweep_expired(now, limit - freed)
         freed += self.ledger.sweep(ledger_before, limit - freed)
+        freed += self.actions.sweep(actions_before, limit - freed)
         freed += self.shipments.sweep(now, limit - freed)
         return freed + self.exports.sweep(now) + self.messages.sweep(now) + self.moves.sweep(now)
 

@@ -49,6 +49,7 @@ class MqCoreUnit:
     exports = None
     consumers = None
     keys = None
+    actions = None
 
     def __init__(self, state: State, round_: Round, limits: Limits) -> None:
         self.stirred: set[str] = set()
@@ -299,7 +300,7 @@ class MqCoreUnit:
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
         """Whatever mq-mover and mq-reaper would do, where this process does their work."""
         done = 0
         if self._state.mover is not None:

@@ -19,7 +19,7 @@ class KeySql:
     find: str = "SELECT 1 FROM api_key WHERE name = ?"
     count: str = "SELECT count(*) FROM api_key"
     add: str = "INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (?, ?, ?, ?, ?)"
-    revoke: str = "UPDATE api_key SET revoked_at = coalesce(revoked_at, ?) WHERE name = ?"
+    revoke: str = "UPDATE api_key SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL"
     all: str = "SELECT name, digest, rules, created_at, revoked_at FROM api_key ORDER BY number"
 
 
@@ -40,9 +40,13 @@ class Keys:
         rules = msgspec.json.encode(key.rules).decode()
         session.engine.run(self._sql.add, (key.name, key.digest, rules, key.created_at, key.revoked_at))
 
-    def revoke(self, name: str, now: int) -> None:
-        if not self._session.engine.run(self._sql.revoke, (now, name)):
+    def revoke(self, name: str, now: int) -> bool:
+        engine = self._session.engine
+        if engine.run(self._sql.revoke, (now, name)):
+            return True
+        if not engine.rows(self._sql.find, (name,)):
             raise KeyNotFound(name)
+        return False
 
     def list(self) -> Sequence[Key]:
         return [

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue, Tally
+from penstock.model import WHOLE, Actor, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue, Tally
 from penstock.stores import move_step
 from penstock.stores.move_step import Candidate
 from penstock.stores.sql.counts import Counts
@@ -22,7 +22,8 @@ from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 
 _COLUMNS = """id, source, target, through, started_at, claimed, terms,
-        moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total"""
+        moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
+        by_key, by_via"""
 _CANDIDATE = "seq, ready_at, CASE WHEN {is_claimed} THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from"
 # `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
 _ARRIVE = f"""
@@ -57,7 +58,7 @@ class MoveSql:
         UPDATE message SET seq = ?, queue = ?, sent_at = ?, ready_at = ?, receives = 0, claim = 0,
                            first_claimed_at = NULL, last_claimed_at = NULL, came_from = NULL
         WHERE seq = ?"""
-    add: str = f"INSERT INTO move ({_COLUMNS}) VALUES ({', '.join('?' * 18)})"
+    add: str = f"INSERT INTO move ({_COLUMNS}) VALUES ({', '.join('?' * 20)})"
     change: str = """
         UPDATE move SET moved = ?, status = ?, error = ?, finished_at = ?, examined = ?, matched = ?, homeless = ?,
                         place_ready_at = ?, place_seq = ?, next_at = ?
@@ -92,7 +93,9 @@ class MoveSql:
 
 def _move_of(row: Row) -> Move:
     move_id, source, target, through, started_at, claimed, terms, *changing = row
-    moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total = changing
+    moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total, *by = (
+        changing
+    )
     return Move(
         id=move_id,
         source=source,
@@ -111,6 +114,7 @@ def _move_of(row: Row) -> Move:
         place=PeekAfter(place_ready_at, place_seq),
         next_at=next_at,
         total=total,
+        by=None if by[1] is None else Actor(*by),
     )
 
 
@@ -241,7 +245,14 @@ class Moves:
     # Remembered from step to step
 
     def start(
-        self, move_id: str, source: str, target: str | None, now: int, claimed: bool = False, terms: MoveTerms = WHOLE
+        self,
+        move_id: str,
+        source: str,
+        target: str | None,
+        now: int,
+        claimed: bool = False,
+        terms: MoveTerms = WHOLE,
+        by: Actor | None = None,
     ) -> Move:
         engine = self._session.engine
         self._session.change_queues()  # two servers must not start two moves at once
@@ -257,14 +268,16 @@ class Moves:
             claimed=claimed,
             terms=terms,
             total=total.arrived - total.departed,
+            by=by,
         )
         written = None if terms == WHOLE else _encode(terms).decode()
         row = (move.id, source, _HOME if target is None else target, move.through, now, int(claimed), written)
-        engine.run(self._sql.add, (*row, *_changing_of(move), move.total))
+        who = (None, None) if by is None else (by.key, by.via)
+        engine.run(self._sql.add, (*row, *_changing_of(move), move.total, *who))
         return move
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
-        move = self._locked(move_id)
+        move = self.hold(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         source = self.find_queue(move.source)
@@ -276,12 +289,12 @@ class Moves:
         return self._put(move, move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:
-        move = self._locked(move_id)
+        move = self.hold(move_id)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         return self._put(move, replace(move, status=MoveStatus.CANCELLED, finished_at=now))
 
-    def _locked(self, move_id: str) -> Move:
+    def hold(self, move_id: str) -> Move:
         rows = self._session.engine.rows(self._sql.find_locked, (move_id,))
         if not rows:
             raise MoveNotFound(move_id)

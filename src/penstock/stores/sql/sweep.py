@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock import ids, limits
 from penstock.model import Outcome
+from penstock.stores.sql.actions import Actions
 from penstock.stores.sql.attempts import Attempts
 from penstock.stores.sql.consumers import Consumers
 from penstock.stores.sql.exports import Exports
@@ -73,6 +74,7 @@ class SweepSql:
 
 class Sweep:
     __slots__ = (
+        "_actions",
         "_attempts",
         "_consumers",
         "_exports",
@@ -100,6 +102,7 @@ class Sweep:
         ledger: Ledger,
         exports: Exports,
         consumers: Consumers,
+        actions: Actions,
     ) -> None:
         self._session = session
         self._twins = twins
@@ -112,9 +115,10 @@ class Sweep:
         self._ledger = ledger
         self._exports = exports
         self._consumers = consumers
+        self._actions = actions
         self._sql = session.engine.statements.of(SweepSql)
 
-    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
+    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
         self._consumers.reap(now)
         freed = self._sweep_deleted(now, limit)
         freed += self._twins.sweep(now, limit - freed)
@@ -122,6 +126,7 @@ class Sweep:
         self._lift_headless(now)
         freed += self._sweep_expired(now, limit - freed)
         freed += self._ledger.sweep(ledger_before, limit - freed)
+        freed += self._actions.sweep(actions_before, limit - freed)
         freed += self._shipments.sweep(now, limit - freed)
         freed += self._exports.sweep(now, limit - freed)
         freed += self._sends.sweep(now, limit - freed)

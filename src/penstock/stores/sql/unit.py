@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.model import Count, Queue, QueuePage, Settings
+from penstock.stores.sql.actions import Actions, ActionSql
 from penstock.stores.sql.attempts import Attempts, AttemptSql
 from penstock.stores.sql.claim import Claims, ClaimSql
 from penstock.stores.sql.consumers import Consumers, ConsumerSql
@@ -41,6 +42,7 @@ TABLES = (
     ExportSql,
     ConsumerSql,
     KeySql,
+    ActionSql,
     SweepSql,
 )
 
@@ -51,6 +53,7 @@ class SqlUnit:
         "_queues",
         "_sweep",
         "ack",
+        "actions",
         "claim",
         "consumers",
         "exports",
@@ -89,6 +92,7 @@ class SqlUnit:
         self.exports = Exports(session, self.ledger)
         self.consumers = Consumers(session, sends, claims)
         self.keys = Keys(session)
+        self.actions = Actions(session)
         self._sweep = Sweep(
             session,
             twins=twins,
@@ -100,6 +104,7 @@ class SqlUnit:
             ledger=self.ledger,
             exports=self.exports,
             consumers=self.consumers,
+            actions=self.actions,
         )
 
     # Queues
@@ -144,8 +149,8 @@ class SqlUnit:
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int) -> int:
-        return self._sweep.sweep(now, limit, ledger_before)
+    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
+        return self._sweep.sweep(now, limit, ledger_before, actions_before)
 
     def prove_writable(self) -> None:
         self.session.engine.prove_writable()

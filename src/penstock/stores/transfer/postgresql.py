@@ -12,7 +12,7 @@ from penstock.stores.transfer.side import Counters
 
 # The columns that only the database numbers.
 NUMBERED = {
-    "api_key": "number",
+    **dict.fromkeys(("api_key", "action"), "number"),
     **dict.fromkeys(("shipment", "export", "sending", "seen", "attempt", "collapse"), "id"),
 }
 

@@ -79,9 +79,12 @@ MOVE = Table(
     "move",
     _named(
         """id source target through started_at moved status error finished_at claimed terms
-           examined matched homeless place_ready_at place_seq next_at total"""
+           examined matched homeless place_ready_at place_seq next_at total by_key by_via"""
     ),
     key_is_text=True,
+)
+ACTION = Table(
+    "action", "action", _named("number acted_at api_key via what queue_name amount detail"), heavy=("detail",)
 )
 CONSUMER = Table(
     "consumer",
@@ -110,7 +113,7 @@ COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through
 # These grow without end, and are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE)
+SHORT = (QUEUE, TALLY, API_KEY, ACTION, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE)
 ALL = (*SHORT, *LONG)
 
 
