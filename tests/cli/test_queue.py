@@ -68,7 +68,15 @@ def test_show_counts(run, run_json):
 
 
 def test_a_missing_queue_is_one_line(run):
-    for words in (("queue", "show"), ("queue", "delete", "--yes"), ("peek",), ("claim",), ("purge", "--yes")):
+    for words in (
+        ("queue", "show"),
+        ("queue", "pause"),
+        ("queue", "resume"),
+        ("queue", "delete", "--yes"),
+        ("peek",),
+        ("claim",),
+        ("purge", "--yes"),
+    ):
         result = run(*words, "nope")
         assert (result.exit_code, result.stdout) == (3, "")
         assert result.stderr == "penstock: queue 'nope' does not exist\n"
@@ -145,3 +153,27 @@ def test_a_queue_that_is_there_with_other_labels_or_groups(run):
         "penstock: it was created with other --groups, which cannot be changed\n"
         "penstock: it was created with another --delay, --label; 'penstock queue update' changes it\n"
     )
+
+
+def test_pause_and_resume(run, run_json):
+    run("queue", "create", "jobs")
+    run("queue", "create", "mail")
+    run("send", "jobs", "a")
+    assert "PAUSED" not in run("queue", "list").stdout
+    assert run("queue", "pause", "jobs").stdout == "paused queue jobs\n"
+    result = run("claim", "jobs")
+    assert (result.exit_code, result.stderr) == (1, "penstock: queue jobs is paused\n")
+    rows = dict(line.split(maxsplit=1) for line in run("queue", "show", "jobs").stdout.splitlines())
+    assert rows["paused"].startswith("since 20")
+    for options in ((), ("--settings",)):
+        header, jobs, mail = run("queue", "list", *options).stdout.splitlines()
+        assert header.endswith("PAUSED")
+        assert jobs[header.index("PAUSED") :].startswith("for ")
+        assert "for" not in mail.split()
+    paused_at = run_json("queue", "pause", "jobs")["paused_at"]
+    assert [one.get("paused_at") for one in run_json("queue", "list")["queues"]] == [paused_at, None]
+    assert run("queue", "resume", "jobs").stdout == "resumed queue jobs\n"
+    assert "PAUSED" not in run("queue", "list").stdout
+    assert not any(line.startswith("paused") for line in run("queue", "show", "jobs").stdout.splitlines())
+    assert "paused_at" not in run_json("queue", "resume", "jobs")
+    assert run("claim", "jobs").exit_code == 0

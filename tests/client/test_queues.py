@@ -140,3 +140,22 @@ def test_a_queue_is_made_where_there_is_none(client):
 
 def test_health(client):
     assert client.health() == "green"
+
+
+def test_pause_and_resume(client):
+    client.create_queue("jobs")
+    client.send("jobs", "x")
+    paused = client.pause_queue("jobs")
+    assert paused.paused_at >= paused.created_at
+    assert client.pause_queue("jobs").paused_at == client.queue("jobs").paused_at == paused.paused_at
+    assert [queue.paused_at for queue in client.queues()] == [paused.paused_at]
+    assert client.update_queue("jobs", visibility_ms=1).paused_at == paused.paused_at
+    assert client.claim("jobs") == []
+    assert client.resume_queue("jobs").paused_at is None
+    assert [message.body for message in client.claim("jobs")] == [b"x"]
+
+
+def test_pause_and_resume_of_a_missing_queue(client):
+    for change in (client.pause_queue, client.resume_queue):
+        with pytest.raises(QueueNotFound, match="nope"):
+            change("nope")

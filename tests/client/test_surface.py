@@ -57,6 +57,7 @@ def test_the_public_surface():
     assert set(public(Client)) == {
         *("health", "processes"),
         *("create_queue", "ensure_queue", "update_queue", "delete_queue", "queue", "queues"),
+        *("pause_queue", "resume_queue"),
         *("send", "send_many", "send_once", "send_lines", "claim", "ack", "renew", "release", "peek", "purge"),
         *("move", "redrive", "find_move", "cancel_move", "moves", "follow_move"),
         *("claim_shipment", "shipment", "shipments", "next_shipment", "read_shipment"),

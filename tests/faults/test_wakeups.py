@@ -139,6 +139,14 @@ def by_a_move(pair: Pair) -> Future[list[str]]:
     return waiting
 
 
+def by_the_end_of_a_pause(pair: Pair) -> Future[list[str]]:
+    assert pair.talk("POST", "/v1/queues/q/pause").status == 200
+    pair.send("q", "m")
+    waiting = pair.wait_for("q")
+    assert pair.talk("POST", "/v1/queues/q/resume").status == 200
+    return waiting
+
+
 def by_the_end_of_the_queue(pair: Pair) -> Future[list[str]]:
     waiting = pair.wait_for("q")
     assert pair.talk("DELETE", "/v1/queues/q").status == 200
@@ -153,6 +161,7 @@ CAUSES: list[Callable[[Pair], Future[list[str]]]] = [
     by_a_shortened_claim,
     by_a_dead_letter,
     by_a_move,
+    by_the_end_of_a_pause,
     by_the_end_of_the_queue,
 ]
 

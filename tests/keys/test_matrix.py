@@ -60,6 +60,8 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "PATCH /v1/queues/{queue}": on_queue("admin"),
     "GET /v1/queues/{queue}": on_queue("get_status"),
     "DELETE /v1/queues/{queue}": on_queue("admin"),
+    "POST /v1/queues/{queue}/pause": on_queue("admin"),
+    "POST /v1/queues/{queue}/resume": on_queue("admin"),
     "POST /v1/queues/{queue}/messages": on_queue("post"),
     "GET /v1/queues/{queue}/messages": on_queue("poll"),
     "POST /v1/queues/{queue}/claim": on_queue("poll"),
@@ -217,6 +219,7 @@ class World:
                 settings = Settings(dedup=Dedup.CLAIM if name.startswith("dedupq/") else Dedup.OFF)
                 if unit.find_queue(name) is None:
                     unit.create_queue(name, settings, now)
+                unit.resume_queue(name, now)
             unit.send(queue, [Draft(b"to be exported")], now)
             unit.messages.purge(queue, now, 1_000, unit.messages.last_seq())
             shipment, export = self.shipment(unit, queue, now), self.export(unit, now)

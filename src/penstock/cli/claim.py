@@ -77,9 +77,19 @@ def claim(
     elif messages:
         MessageTable("receipt", messages).print(messages)
     if not messages:
-        note(f"no message is ready in queue {queue}")
+        note(f"queue {queue} is paused" if _is_paused(client, queue) else f"no message is ready in queue {queue}")
         return NOT_ALL_DONE
     return _acked(client, queue, messages) if ack else None
+
+
+def _is_paused(client: Client, queue: str) -> bool:
+    """False where it is not known: a key that may claim need not be one that may look."""
+    from penstock.client import Unauthorized
+
+    try:
+        return client.queue(queue).paused_at is not None
+    except Unauthorized:
+        return False
 
 
 def _refuse_beside_exec() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +54,21 @@ class Listing:
             note("there are no queues yet; 'penstock queue create NAME' makes one")
         elif self._settings is not None:
             rows = [{"name": queue.name, **self._settings(queue)} for queue in queues]
-            print_table([list(row.values()) for row in rows], list(rows[0]))
+            _print_with_pauses([list(row.values()) for row in rows], list(rows[0]), queues)
         else:
-            print_table([_counts(queue) for queue in queues], COUNTS, right=COUNTS[1:])
+            _print_with_pauses([_counts(queue) for queue in queues], COUNTS, queues, right=COUNTS[1:])
+
+
+def _print_with_pauses(
+    rows: Sequence[Sequence[str]], header: Sequence[str], queues: Sequence[Queue], right: Collection[str] = ()
+) -> None:
+    """How long each has been paused, in a column that is there only where one is."""
+    if any(queue.paused_at is not None for queue in queues):
+        now = system_clock()
+        pauses = ["" if queue.paused_at is None else f"for {age(queue.paused_at, now)}" for queue in queues]
+        rows = [(*row, pause) for row, pause in zip(rows, pauses, strict=True)]
+        header = (*header, "paused")
+    print_table(rows, header, right=right)
 
 
 def _counts(queue: Queue) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""`penstock queue`: list, create, show, update, delete."""
+"""`penstock queue`: list, create, show, update, pause, resume, delete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def queue() -> None:
-    """List, create, show, update and delete queues."""
+    """List, create, show, update, pause, resume and delete queues."""
 
 
 # The options of a queue's settings: flags, name inside, type, help, and what a new queue has.
@@ -174,6 +174,8 @@ def show(client: Client, queue: str, as_json: bool) -> None:
     rows = {"name": found.name, "created": instant(found.created_at)}
     if found.modified_at is not None and found.modified_at != found.created_at:
         rows["modified"] = instant(found.modified_at)
+    if found.paused_at is not None:
+        rows["paused"] = f"since {instant(found.paused_at)}"
     rows |= _settings(found.settings)
     rows |= {"dedup": _dedup(found.settings), "backoff": _backoff(found.settings)}
     rows |= {"groups": found.settings.get("groups", "off"), "labels": _labels(found.settings)}
@@ -182,6 +184,22 @@ def show(client: Client, queue: str, as_json: bool) -> None:
     if found.tally is not None:
         rows |= {"arrived": f"{number(found.tally.arrived)} ever", "departed": number(found.tally.departed)}
     print_table(list(rows.items()))
+
+
+@queue.command()
+@queue_argument
+@talks_to_server
+def pause(client: Client, queue: str, as_json: bool) -> None:
+    """Let claims find nothing in a queue until it is resumed; all else goes on."""
+    _print(client.pause_queue(queue), as_json, f"paused queue {queue}")
+
+
+@queue.command()
+@queue_argument
+@talks_to_server
+def resume(client: Client, queue: str, as_json: bool) -> None:
+    """Let claims find the messages of a paused queue again."""
+    _print(client.resume_queue(queue), as_json, f"resumed queue {queue}")
 
 
 @queue.command()

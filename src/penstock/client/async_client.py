@@ -93,6 +93,8 @@ class AsyncClient:
     create_queue = async_verb(verbs.create_queue)
     ensure_queue = async_verb(verbs.ensure_queue)
     update_queue = async_verb(verbs.update_queue)
+    pause_queue = async_verb(verbs.pause_queue)
+    resume_queue = async_verb(verbs.resume_queue)
     delete_queue = async_verb(verbs.delete_queue)
     queue = async_verb(verbs.queue)
     queues = async_pages(verbs.queues)

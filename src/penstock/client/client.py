@@ -96,6 +96,8 @@ class Client:
     create_queue = verb(verbs.create_queue)
     ensure_queue = verb(verbs.ensure_queue)
     update_queue = verb(verbs.update_queue)
+    pause_queue = verb(verbs.pause_queue)
+    resume_queue = verb(verbs.resume_queue)
     delete_queue = verb(verbs.delete_queue)
     queue = verb(verbs.queue)
     queues = pages(verbs.queues)

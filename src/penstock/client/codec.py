@@ -36,6 +36,7 @@ def queue_from(answer: Mapping[str, Any]) -> Queue:
         count and _count_from(count),
         tally and Tally(tally["arrived"], tally["departed"]),
         answer.get("modified_at"),
+        answer.get("paused_at"),
     )
 
 

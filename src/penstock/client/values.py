@@ -66,7 +66,8 @@ class Tally:
 @dataclass(frozen=True, slots=True)
 class Queue:
     """`count` is there when the queue was asked for by its name or listed, `tally` in the first case only.
-    `modified_at` is when its settings were last changed; None where the server is too old to tell."""
+    `modified_at` is when its settings were last changed; None where the server is too old to tell. `paused_at` is since
+    when claims find nothing in it; None unless it is paused."""
 
     name: str
     created_at: int
@@ -74,6 +75,7 @@ class Queue:
     count: Count | None = None
     tally: Tally | None = None
     modified_at: int | None = None
+    paused_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

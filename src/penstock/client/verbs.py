@@ -103,6 +103,16 @@ def update_queue(name: str, **settings: Unpack[Settings]) -> Request[Queue]:
     return Request(_queue, "PATCH", queue_path(name), encoded(settings), repeatable=True)
 
 
+def pause_queue(name: str) -> Request[Queue]:
+    """Claims find nothing in it until it is resumed, and those that may wait do. Pausing it again changes nothing."""
+    return Request(_queue, "POST", f"{queue_path(name)}/pause", repeatable=True)
+
+
+def resume_queue(name: str) -> Request[Queue]:
+    """Claims find its messages again, also those that wait already."""
+    return Request(_queue, "POST", f"{queue_path(name)}/resume", repeatable=True)
+
+
 def delete_queue(name: str) -> Request[Queue]:
     """The queue as it was. Its messages are gone with it."""
     return Request(_queue, "DELETE", queue_path(name))

@@ -417,3 +417,26 @@ def test_a_bad_backoff(native: Native, backoff: object) -> None:
     reply = native.talk("PATCH", "/v1/queues/q", {"backoff": backoff})
     assert (reply.status, list(reply.json)) == (400, ["error"])
     assert native.talk("GET", "/v1/queues/q").json["settings"] == DEFAULTS
+
+
+def test_pause_and_resume(native: Native) -> None:
+    native.send("x")
+    paused = native.talk("POST", "/v1/queues/q/pause")
+    assert paused.status == 200
+    since = paused.json["paused_at"]
+    assert since >= paused.json["created_at"]
+    assert native.talk("GET", "/v1/queues/q").json["paused_at"] == since
+    assert [one["paused_at"] for one in native.talk("GET", "/v1/queues?count=false").json["queues"]] == [since]
+    assert native.talk("POST", "/v1/queues/q/pause").json == paused.json
+    assert native.claim() == []
+    assert native.count()["ready"] == 1
+    resumed = native.talk("POST", "/v1/queues/q/resume")
+    assert resumed.json == {**paused.json, "paused_at": None}
+    assert native.talk("POST", "/v1/queues/q/resume").json == resumed.json
+    assert len(native.claim()) == 1
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_pause_and_resume_of_a_missing_queue(native: Native, verb: str) -> None:
+    assert native.talk("POST", f"/v1/queues/nope/{verb}").status == 404
+    assert native.talk("GET", f"/v1/queues/q/{verb}").status in (404, 405)

@@ -1,4 +1,4 @@
-"""Queues: create, update, delete, list, show."""
+"""Queues: create, update, pause, resume, delete, list, show."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ class QueueView(Struct):
     name: str
     created_at: Instant
     modified_at: Annotated[Instant, Meta(description="when its settings were last changed, in milliseconds since 1970")]
+    paused_at: Annotated[Instant | None, Meta(description="since when claims find nothing; null unless it is paused")]
     settings: SettingsView
 
 
@@ -83,6 +84,7 @@ _EXAMPLE = {
     "name": "orders",
     "created_at": 1_760_000_000_000,
     "modified_at": 1_760_000_000_000,
+    "paused_at": None,
     "settings": {
         "visibility_ms": 30_000,
         "retention_ms": 86_400_000,
@@ -161,6 +163,24 @@ _SHOW = Op(
         404: NO_SUCH_QUEUE,
     },
 )
+_PAUSE = Op(
+    id="pauseQueue",
+    tag=_TAG,
+    summary="Pause a queue",
+    description="Claims of every API find nothing in it until it is resumed; those that may wait do. Everything else "
+    "goes on. Pausing a paused queue changes nothing.",
+    parameters=(QUEUE,),
+    answers={200: answer("The queue.", QueueView, {**_EXAMPLE, "paused_at": 1_760_000_100_000}), 404: NO_SUCH_QUEUE},
+)
+_RESUME = Op(
+    id="resumeQueue",
+    tag=_TAG,
+    summary="Resume a queue",
+    description="Claims find its messages again, also those that wait already. Resuming a queue that is not paused "
+    "changes nothing.",
+    parameters=(QUEUE,),
+    answers={200: _QUEUE, 404: NO_SUCH_QUEUE},
+)
 _DELETE = Op(
     id="deleteQueue",
     tag=_TAG,
@@ -182,6 +202,8 @@ def queue_routes(broker: Broker) -> list[Route]:
         route("PATCH", one, face.update, _UPDATE, admin, _BODY),
         route("GET", one, face.show, _SHOW, status, head=True),
         route("DELETE", one, face.delete, _DELETE, admin),
+        route("POST", f"{one}/pause", face.pause, _PAUSE, admin),
+        route("POST", f"{one}/resume", face.resume, _RESUME, admin),
     ]
 
 
@@ -212,6 +234,14 @@ class _Queues:
         [name] = request.params
         return self._broker.describe_queue(name, tally=True).map(_report)
 
+    def pause(self, request: Request) -> Pending[Response]:
+        [name] = request.params
+        return self._broker.pause_queue(name).map(lambda queue: json_response(200, _view(queue)))
+
+    def resume(self, request: Request) -> Pending[Response]:
+        [name] = request.params
+        return self._broker.resume_queue(name).map(lambda queue: json_response(200, _view(queue)))
+
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
         deleted = self._broker.delete_queue(name, actor_of(request, VIA))
@@ -238,5 +268,5 @@ def _view(queue: Queue) -> QueueView:
     return QueueView(*_fields(queue))
 
 
-def _fields(queue: Queue) -> tuple[str, int, int, SettingsView]:
-    return queue.name, queue.created_at, queue.modified_at, settings_view(queue.settings)
+def _fields(queue: Queue) -> tuple[str, int, int, int | None, SettingsView]:
+    return queue.name, queue.created_at, queue.modified_at, queue.paused_at, settings_view(queue.settings)
