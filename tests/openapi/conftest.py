@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.edge.router import Route
-from penstock.faces.metrics import metrics_routes
+from penstock.faces.metrics import ServerReport, metrics_routes
 from penstock.faces.openapi import build
 from penstock.faces.probes import probe_routes
 from penstock.server.config import Config
@@ -18,7 +18,7 @@ NO_BROKER: Any = None
 NO_KEYRING: Any = None
 ROUTES: Mapping[str, Sequence[Route]] = {
     **{name: face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset()) for name, face in FACES.items()},
-    "metrics": metrics_routes(list),
+    "metrics": metrics_routes(ServerReport),
     "probes": probe_routes(None),
 }
 DOCUMENT = build(chain.from_iterable(ROUTES.values()))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
+from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.client import Client, Process
 from penstock.server.board import Board
@@ -19,68 +20,93 @@ from tests.waiting import wait_until
 
 __all__ = ["start"]
 
-_SAMPLE = re.compile(r'(?P<name>penstock_\w+)(?:\{(?P<label>\w+)="(?P<value>[^"]*)"\})? (?P<number>[\d.e+-]+)')
+Samples = dict[tuple[str, ...], float]
 
 
-def samples(text: str) -> dict[tuple[str, str], float]:
-    """Of a page in Prometheus' text format: every line is understood, and every family is described before it."""
-    found = {}
-    described: dict[str, str] = {}
-    for line in text.splitlines():
-        if line.startswith("# TYPE "):
-            _, _, name, kind = line.split()
-            assert name not in described
-            assert kind in ("counter", "gauge")
-            assert (kind == "counter") == name.endswith("_total")
-            described[name] = kind
-        elif not line.startswith("# HELP "):
-            sample = _SAMPLE.fullmatch(line)
-            assert sample is not None, line
-            assert sample["name"] in described
-            found[sample["name"], sample["value"] or ""] = float(sample["number"])
-    return found
+def samples(text: str) -> Samples:
+    """By the name and the values of the labels, in the order of their names."""
+    return {
+        (sample.name, *(sample.labels[name] for name in sorted(sample.labels))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
 
 
-def look(server: ServerProcess) -> dict[tuple[str, str], float]:
+def look(server: ServerProcess) -> Samples:
     with server.talk() as talk:
         return metrics(talk)
 
 
-def metrics(talk: Talk) -> dict[tuple[str, str], float]:
+def metrics(talk: Talk) -> Samples:
     return samples(talk("GET", "/metrics").body.decode())
 
 
+def total(told: Samples, name: str) -> float:
+    """Over all its labels."""
+    return sum(value for key, value in told.items() if key[0] == name)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_sum_and_each_process(start: Start, workers: int) -> None:
+def test_every_process_is_told_of(start: Start, workers: int) -> None:
     server = start("--workers", str(workers))
     with Client(server.url) as client:
         client.create_queue("q")
         for _ in range(20):
             client.send("q", "x")
-
-        def is_told() -> bool:
-            told = look(server)
-            return told["penstock_operations_total", ""] >= 21
-
-        wait_until(is_told)
+        wait_until(lambda: total(look(server), "penstock_operations_total") >= 21)
         with server.talk() as talk:
             answer = talk("GET", "/metrics")
+            opened = talk("GET", "/metrics", accept="application/openmetrics-text; version=1.0.0")
         told = samples(answer.body.decode())
         assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert opened.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        assert {family.name for family in parse_open(opened.body.decode())} == {
+            family.name for family in text_string_to_metric_families(answer.body.decode())
+        } - {"penstock_build_info"} | {"penstock_build"}
         processes = client.processes()
     names = ["server"] if workers == 1 else ["committer", "edge-1", "edge-2"]
     assert [process.name for process in processes] == names
     pids = {server.process.pid} if workers == 1 else set(server.processes())
     assert {process.pid for process in processes} == pids
-    families = {name for name, _ in told if name.startswith("penstock_process_")}
-    assert len(families) == 7
-    for family in families:
-        whole = told[family.replace("penstock_process_", "penstock_"), ""]
-        assert whole == pytest.approx(sum(told[family, name] for name in names))
-    assert told["penstock_requests_total", ""] >= 21
-    assert told["penstock_connections", ""] >= 1
-    assert all(told["penstock_process_resident_memory_bytes", name] > 1 << 20 for name in names)
-    assert told["penstock_cpu_seconds_total", ""] > 0
+    for name in names:
+        assert told["penstock_process_resident_memory_bytes", name] > 1 << 20
+        assert told["penstock_process_up", name] == 1
+    assert total(told, "penstock_connections") >= 1
+    assert total(told, "penstock_process_cpu_seconds_total") > 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_requests_of_every_api_are_told_by_every_edge(start: Start, workers: int) -> None:
+    server = start("--workers", str(workers))
+    with server.talks() as talks:
+        for talk in talks:
+            talk("PUT", "/v1/queues/q", {})
+            talk("GET", "/queues/nowhere")
+            talk("POST", "/", {}, x_amz_target="AmazonSQS.ListQueues", content_type="application/x-amz-json-1.0")
+            talk("POST", "/", {}, x_amz_target="AmazonSQS.Nonsense", content_type="application/x-amz-json-1.0")
+            talk("GET", "/v1/nowhere/at/all")
+            talk("POST", "/v1/queues/q/claim", {"wait_ms": 1})
+        edges = len(talks)
+
+        def told_by(talk: Talk) -> dict[tuple[str, ...], float]:
+            told = metrics(talk)
+            # Sorted by the names of labels: api, method, route, status.
+            return {key[1:]: value for key, value in told.items() if key[0] == "penstock_requests_total"}
+
+        for talk in talks:
+            wait_until(lambda talk=talk: told_by(talk).get(("", "", "", "404")) == edges)
+            told = told_by(talk)
+            made = [value for key, value in told.items() if key[:3] == ("native", "PUT", "/v1/queues/{queue}")]
+            assert sum(made) == edges
+            assert told["mqs", "GET", "/queues/{name}", "404"] == edges
+            assert told["sqs", "POST", "ListQueues", "200"] == edges
+            assert told["sqs", "POST", "/", "400"] == edges
+            assert told["native", "POST", "/v1/queues/{queue}/claim", "200"] == edges
+            claim = ("native", "POST", "/v1/queues/{queue}/claim")
+            whole = metrics(talk)
+            assert whole["penstock_waiting_request_duration_seconds_count", *claim] == edges
+            assert ("penstock_request_duration_seconds_count", *claim) not in whole
+            assert told["metrics", "GET", "/metrics", "200"] >= 1
 
 
 def test_a_claim_that_waits_is_seen_from_every_edge(start: Start) -> None:
@@ -90,7 +116,7 @@ def test_a_claim_that_waits_is_seen_from_every_edge(start: Start) -> None:
     with ThreadPoolExecutor() as pool, server.talk() as waiting, server.talks() as talks:
         claim = pool.submit(waiting, "POST", "/v1/queues/q/claim", {"wait_ms": 60_000})
         for talk in talks:
-            wait_until(lambda talk=talk: metrics(talk)["penstock_waiting_claims", ""] == 1)
+            wait_until(lambda talk=talk: total(metrics(talk), "penstock_waiting_claims") == 1)
         with Client(server.url) as client:
             client.send("q", "x")
         assert claim.result().status == 200
@@ -110,6 +136,7 @@ def test_totals_go_on_when_an_edge_is_replaced_and_connections_do_not(start: Sta
             talk("GET", "/v1/processes")
         wait_until(lambda: of_edge().requests > 0 and of_edge().connections > 0)
         before = of_edge()
+        answered = total(look(server), "penstock_requests_total")
     os.kill(edge, signal.SIGKILL)
     wait_until(lambda: edge not in server.processes() and len(server.processes()) == 3)
     wait_until(lambda: any(one.name == name_of_edge for one in _processes(server.url)))
@@ -118,6 +145,8 @@ def test_totals_go_on_when_an_edge_is_replaced_and_connections_do_not(start: Sta
     assert after.requests >= before.requests
     assert after.cpu_s >= before.cpu_s
     assert after.connections <= 2
+    # What the dead edge had written is still counted, and what its successor answers comes on top.
+    assert total(look(server), "penstock_requests_total") >= answered
 
 
 def _processes(url: str) -> list[Process]:

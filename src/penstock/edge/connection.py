@@ -79,6 +79,7 @@ class Connection:
 
     __slots__ = (
         "_backlog",
+        "_began",
         "_blocks",
         "_charged",
         "_chunked",
@@ -116,6 +117,7 @@ class Connection:
         "_router",
         "_targets",
         "_transport",
+        "_unmatched",
         "_upgrading",
         "_url",
         "_write",
@@ -126,6 +128,7 @@ class Connection:
         self._router = router
         self._targets = router.targets
         self._guard = router.guard
+        self._unmatched = router.unmatched
         self._failed = router.errors.failed
         self._connections = connections
         self._blocks = connections.blocks.known
@@ -171,7 +174,8 @@ class Connection:
         # What the budget of all bodies has given to this connection.
         self._charged = 0
 
-        # The request that is with its handler.
+        # The request that is with its handler, and since when.
+        self._began = 0.0
         self._current: Request | None = None
         self._current_persist = CLOSE
         self._pending: Pending[Response] | None = None
@@ -302,6 +306,7 @@ class Connection:
             route = route.choose(request)
         if length > route.body.limit or length > self._limits.refused_bytes or route.refuses:
             return False
+        request.traffic = route.traffic
         handler = self._admitted(request, route)
         if handler is None:
             handler = self._handler
@@ -384,6 +389,7 @@ class Connection:
         if refusing:
             self._handler = route.handler
         else:
+            request.traffic = route.traffic
             handler = self._admitted(request, route)
             if handler is None:
                 refusing = True
@@ -708,6 +714,7 @@ class Connection:
     # ---- answers -------------------------------------------------------------------------------------
 
     def _serve(self, request: Request, handler: Handler, persist: bytes) -> None:
+        self._began = self._connections.clock()
         try:
             answer = handler(request)
         except Exception as error:
@@ -759,13 +766,19 @@ class Connection:
             try:
                 data = encode(response, persist, without_body)
             except Exception:
-                data = encode(_BARE_500, persist, without_body)
+                response = _BARE_500
+                data = encode(response, persist, without_body)
         if self._charged:
             self._free_body()
-        self._connections.answered += 1
+        connections = self._connections
+        connections.answered += 1
         self._write(data)
         if large and not without_body and response.status not in (204, 304):
             self._write(response.body)
+        traffic = request.traffic
+        if traffic is None:
+            traffic = self._unmatched
+        traffic.note(response.status, connections.clock() - self._began, request.waits)
         if persist is CLOSE:
             self._finish()
         else:

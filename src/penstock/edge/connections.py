@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from penstock.edge.header_blocks import HeaderBlocks
@@ -35,7 +36,7 @@ class Timed(Protocol):
 class Connections:
     """`bodies` is the budget of all of them, and `blocks` what they have learnt of headers; `persist` is how an
     HTTP/1.1 answer leaves its connection, unless the client asked otherwise; `now` is seconds since the start, as of
-    the last look."""
+    the last look. `clock` tells the seconds that answers take; that of the loop is too coarse for it."""
 
     __slots__ = (
         "_choked",
@@ -51,6 +52,7 @@ class Connections:
         "blocks",
         "bodies",
         "body_until",
+        "clock",
         "head_until",
         "idle_until",
         "limits",
@@ -66,8 +68,10 @@ class Connections:
         timeouts: Timeouts,
         limits: EdgeLimits,
         gauges: Gauges | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         gauges = gauges or Gauges()
+        self.clock = clock
         self.limits = limits
         self.bodies = BodyBudget(limits.body_bytes, gauges.body_bytes)
         self._gauge = gauges.connections

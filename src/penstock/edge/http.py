@@ -1,4 +1,5 @@
-"""A request and a response, as plain values that need no socket, and the bytes of an HTTP/1.1 answer.
+"""A request and a response, as plain values that need no socket, what is counted of them, and the bytes of an
+HTTP/1.1 answer.
 
 Nothing here reads or writes a connection, and nothing here decides what is answered. A header value can
 never forge another header or a second response. No clock is read: the connections of a listener tell
@@ -7,6 +8,7 @@ the date.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from email.utils import formatdate
 from http import HTTPStatus
@@ -30,6 +32,11 @@ _LENGTHS: Final = [b"Content-Length: %d\r\n\r\n" % size for size in range(1024)]
 # These decide where an answer ends, so they are set in one place.
 _FRAMING: Final = frozenset((b"content-length", b"transfer-encoding", b"connection"))
 
+# Upper bounds of buckets, in seconds; what takes longer is in one more. A request that its client lets wait for
+# something to happen says nothing about how fast the server is, so it is counted apart.
+BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+WAIT_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0)
+
 # Names and values. See `Response`.
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...] | list[tuple[bytes, bytes]]
 
@@ -45,6 +52,50 @@ _openings: dict[int, bytes] = {}
 _date = formatdate(usegmt=True).encode()
 
 
+class Traffic:
+    """What one route has answered: how often with which status, and how long it took. It is counted on the hot path,
+    so a route holds its own numbers, and no label is looked up for them. The time of a request is that between its last
+    byte and the moment its answer is handed to the socket.
+
+    `api` is what the composition root calls the API it belongs to, `route` its pattern. Where one
+    pattern serves several operations, each is a part."""
+
+    __slots__ = ("api", "buckets", "method", "parts", "route", "seconds", "statuses", "wait_buckets", "wait_seconds")
+
+    def __init__(self, api: str = "", method: str = "", route: str = "") -> None:
+        self.api = api
+        self.method = method
+        self.route = route
+        self.statuses: dict[int, int] = {}
+        self.buckets = [0] * (len(BOUNDS) + 1)
+        self.seconds = 0.0
+        self.wait_buckets = [0] * (len(WAIT_BOUNDS) + 1)
+        self.wait_seconds = 0.0
+        self.parts: dict[str, Traffic] = {}
+
+    def label(self, api: str, method: str, route: str) -> None:
+        self.api = api
+        self.method = method
+        self.route = route
+
+    def part(self, name: str) -> Traffic:
+        """Of one operation. There must be few names: each is kept."""
+        found = self.parts.get(name)
+        if found is None:
+            self.parts[name] = found = Traffic(self.api, self.method, name)
+        return found
+
+    def note(self, status: int, seconds: float, waits: bool) -> None:
+        statuses = self.statuses
+        statuses[status] = statuses.get(status, 0) + 1
+        if waits:
+            self.wait_buckets[bisect_left(WAIT_BOUNDS, seconds)] += 1
+            self.wait_seconds += seconds
+        else:
+            self.buckets[bisect_left(BOUNDS, seconds)] += 1
+            self.seconds += seconds
+
+
 class Request:
     """What a client asked, complete with its body.
 
@@ -52,9 +103,23 @@ class Request:
     pattern of the route names, in their order. Header names are lower case, and the values of a
     repeated header are joined with a comma. `cut` says that the body was longer than the rule of
     its route, and that only its beginning is here. `caller` is for the guard of the router to set.
+    A handler sets `waits` where the client has asked for an answer that may be long in coming; then the
+    time it takes is not the server's. `traffic` is where the answer is counted.
     """
 
-    __slots__ = ("_query_params", "body", "caller", "cut", "headers", "method", "params", "path", "query")
+    __slots__ = (
+        "_query_params",
+        "body",
+        "caller",
+        "cut",
+        "headers",
+        "method",
+        "params",
+        "path",
+        "query",
+        "traffic",
+        "waits",
+    )
 
     def __init__(
         self,
@@ -74,6 +139,8 @@ class Request:
         self.params = params
         self.cut = cut
         self.caller: Any = None
+        self.waits = False
+        self.traffic: Traffic | None = None
         self._query_params: dict[str, str] | None = None
 
     def query_params(self) -> dict[str, str]:

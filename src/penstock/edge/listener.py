@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl as tls
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.edge.connection import Connection
@@ -29,11 +30,13 @@ class Listener:
         timeouts: Timeouts | None = None,
         limits: EdgeLimits | None = None,
         gauges: Gauges | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._router = router
         self._timeouts = timeouts or Timeouts()
         self._limits = limits or EdgeLimits()
         self._gauges = gauges or Gauges()
+        self._clock = clock
         self._servers: list[asyncio.Server] = []
         self._connections: Connections | None = None
         self._port = 0
@@ -48,7 +51,7 @@ class Listener:
     async def _start(self, ssl: tls.SSLContext | None, places: list[dict[str, Any]]) -> None:
         loop = asyncio.get_running_loop()
         router = self._router
-        connections = Connections(loop, self._timeouts, self._limits, self._gauges)
+        connections = Connections(loop, self._timeouts, self._limits, self._gauges, self._clock)
 
         def connect() -> asyncio.BaseProtocol:
             # A protocol by its methods: a base class would keep it from being compiled.

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from penstock.edge.head import origin_form
-from penstock.edge.http import Handler, Request, Response
+from penstock.edge.http import Handler, Request, Response, Traffic
 from penstock.edge.lately import Lately
 
 _JSON: Final = (b"Content-Type", b"application/json")
@@ -47,6 +47,7 @@ class Route:
     it; it is told which. Without it the answer is 408 to the first, and none to the second.
     `permission` is for the guard and `describe` for the document of the API; the router looks at neither.
     `refuses` marks the routes that the router makes for requests that match none.
+    `traffic` is what it has answered; a route that was made from another by `replace` shares it.
     """
 
     method: str
@@ -59,6 +60,7 @@ class Route:
     permission: Any = None
     describe: Any = None
     refuses: bool = False
+    traffic: Traffic = field(default_factory=Traffic, compare=False, repr=False)
 
 
 # Method, path and query of a target, the route it leads to and the parameters found on the way.
@@ -118,6 +120,8 @@ class Router:
     def __init__(self, routes: Iterable[Route], errors: Errors | None = None, guard: Guard | None = None) -> None:
         self.errors = errors = errors or Errors()
         self.guard = guard
+        # Of requests that match no route, or cannot be read.
+        self.unmatched = Traffic()
         # Clients ask for the same few targets all the time: taking one apart is done once. The key is the
         # request line without its version.
         self.targets: dict[bytes, Target] = {}

@@ -20,19 +20,21 @@ def media_type(request: Request) -> bytes:
     return request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
 
 
-def prefers(accept: bytes, wanted: bytes) -> bool:
-    """Whether an Accept header, in lower case, names this media type and likes it no less than JSON, which it may
-    also mean by a wildcard. Only a name counts: a caller that takes anything gets JSON."""
+def prefers(accept: bytes, wanted: bytes, usual: tuple[bytes, ...] = _NAMES_OF_JSON) -> bool:
+    """Whether an Accept header, in lower case, names this media type and likes it no less than the usual one, which it
+    may also mean by a wildcard. Only a name counts: a caller that takes anything gets the usual one."""
     # The common case, and cheap: a claim asks this every time.
     if wanted not in accept:
         return False
     weights: dict[bytes, float] = {}
     for item in accept.split(b","):
         name, *parameters = [part.strip() for part in item.split(b";")]
-        weights[name] = next((_weight(one[2:]) for one in parameters if one.startswith(b"q=")), 1.0)
+        weight = next((_weight(one[2:]) for one in parameters if one.startswith(b"q=")), 1.0)
+        # A scraper names one type several times, for several versions of it.
+        weights[name] = max(weight, weights.get(name, 0.0))
     weight = weights.get(wanted, 0.0)
-    json = next((weights[name] for name in _NAMES_OF_JSON if name in weights), 0.0)
-    return weight > 0 and weight >= json
+    other = next((weights[name] for name in usual if name in weights), 0.0)
+    return weight > 0 and weight >= other
 
 
 def _weight(text: bytes) -> float:

@@ -2,7 +2,7 @@
 
 It is memory that was made before any of them. No one waits for anyone: a number has one writer, and is written in one
 go. Some numbers are written as they change, because a limit depends on them; the others once a second, and when they
-are asked for.
+are asked for. What has labels, such as the requests of each route, is on a sheet of each process.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeAlias
 
+from msgspec import msgpack
+
 from penstock.edge.limits import Gauges
+from penstock.faces.metrics import ServerReport, Totals, total_of
 from penstock.model import ProcessReport
+from penstock.server.sheets import Sheets
 
 _NAMES: Final = (
     "pid",
@@ -39,6 +43,9 @@ _WRITE_S: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 Count: TypeAlias = Callable[[], int]
+CountTotals: TypeAlias = Callable[[], Totals]
+
+_read_totals: Final = msgpack.Decoder(dict[str, dict[tuple[str, ...], list[float]]]).decode
 
 
 class Board:
@@ -47,23 +54,38 @@ class Board:
     def __init__(self, processes: Sequence[str]) -> None:
         self._processes = tuple(processes)
         self.numbers = memoryview(mmap.mmap(-1, len(processes) * len(_NAMES) * _BYTES)).cast("q")
+        self._sheets = Sheets(len(processes))
+        # As they were read last, should a sheet be written again and again while it is being read.
+        self._totals: dict[int, Totals] = {}
+        self.began_at = time.time()
 
     def place(self, process: str) -> Place:
         """For a process that begins."""
-        return Place(self, self._first(process))
+        return Place(self, self._processes.index(process))
 
     def leave(self, process: str) -> None:
         """It has ended, and holds nothing any more."""
-        for number, name in enumerate(_NAMES, self._first(process)):
+        for number, name in enumerate(_NAMES, self._processes.index(process) * len(_NAMES)):
             if name not in _TOTALS:
                 self.numbers[number] = 0
 
-    def _first(self, process: str) -> int:
-        return self._processes.index(process) * len(_NAMES)
+    def totals_at(self, place: int) -> Totals:
+        """What the process in this place has counted, and those that were there before it."""
+        data = self._sheets.read(place)
+        if data:
+            self._totals[place] = _read_totals(data)
+        return self._totals.get(place, {})
+
+    def write_totals(self, place: int, totals: Totals) -> None:
+        self._sheets.write(place, msgpack.encode(totals))
+
+    def report(self) -> ServerReport:
+        places = range(len(self._processes))
+        return ServerReport(self.reports(), total_of(map(self.totals_at, places)), self.began_at)
 
     def beat_at(self, process: str) -> float:
         """When its event loop has turned last, in seconds of the monotonic clock, to a second or so."""
-        return self.numbers[self._first(process) + _AT["beat_ms"]] / 1000
+        return self.numbers[self._processes.index(process) * len(_NAMES) + _AT["beat_ms"]] / 1000
 
     def reports(self) -> list[ProcessReport]:
         """Of the processes that there are or were; one that is being replaced has no `pid`."""
@@ -91,14 +113,20 @@ class Board:
 class Place:
     """Where one process writes."""
 
-    def __init__(self, board: Board, first: int) -> None:
+    def __init__(self, board: Board, number: int) -> None:
         self.board = board
+        self._number = number
+        self._begun = board.totals_at(number)
+        first = number * len(_NAMES)
         self._numbers = {name: SharedGauge(board.numbers, number) for number, name in enumerate(_NAMES, first)}
         self.gauges = Gauges(self._numbers["connections"], self._numbers["body_bytes"])
         self.wrong_keys = self._numbers["wrong_keys"]
 
     def write(self, name: str, value: int) -> None:
         self._numbers[name].set(value)
+
+    def write_totals(self, totals: Sequence[Totals]) -> None:
+        self.board.write_totals(self._number, total_of((self._begun, *totals)))
 
 
 class SharedGauge:
@@ -131,9 +159,13 @@ class Meter:
             "cpu_ms": lambda: time.process_time_ns() // 1_000_000,
             "memory_bytes": _memory_bytes,
         }
+        self._totals: list[CountTotals] = []
 
     def watch(self, **counts: Count) -> None:
         self._counts.update(counts)
+
+    def watch_totals(self, count: CountTotals) -> None:
+        self._totals.append(count)
 
     def start(self) -> None:
         self._write()
@@ -148,9 +180,15 @@ class Meter:
         self._write()
         return self.place.board.reports()
 
+    def report(self) -> ServerReport:
+        """The same, and what they have counted together."""
+        self._write()
+        return self.place.board.report()
+
     def _write(self) -> None:
         for name, count in self._counts.items():
             self.place.write(name, count())
+        self.place.write_totals([count() for count in self._totals])
 
 
 def _memory_bytes() -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from penstock.broker import Broker
+from penstock.edge.http import Traffic
 from penstock.edge.router import Errors, Route
 from penstock.errors import InvalidSetting
 from penstock.faces.answers import error_response
@@ -14,7 +15,7 @@ from penstock.faces.console import WORD as CONSOLE
 from penstock.faces.console import Console, console_routes
 from penstock.faces.console import explaining as explaining_console
 from penstock.faces.emodb import emodb_routes
-from penstock.faces.metrics import Reports, metrics_routes
+from penstock.faces.metrics import Look, ServerReport, metrics_routes
 from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
@@ -93,8 +94,17 @@ def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset
     """The words that cannot be queues of MQ-Core beside others: those of every API, served or not, so that serving one
     more later takes no queue away."""
     others = [face.routes(broker, keyring, config, _NONE) for name, face in FACES.items() if name != "mqcore"]
-    described = chain(openapi_routes(()), metrics_routes(list), probe_routes(None), *others)
+    described = chain(openapi_routes(()), metrics_routes(ServerReport), probe_routes(None), *others)
     return reserved_words(described) | {CONSOLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """`errors` is how a request is answered that matches no route, `traffics` where those that do are counted."""
+
+    routes: list[Route]
+    errors: Errors
+    traffics: list[Traffic]
 
 
 def face_routes(
@@ -102,36 +112,47 @@ def face_routes(
     broker: Broker,
     keyring: Keyring,
     config: Config,
-    reports: Reports,
+    look: Look,
     probes: Probes,
     console: Console | None = None,
-) -> tuple[list[Route], Errors]:
-    """All routes of these faces and of the console, and how a request is answered that matches none of them."""
+) -> Served:
+    """All routes of these faces and of the console."""
     # MQ-Core has the root of all paths to itself only where it is alone.
     shared = "mqcore" in names and len(set(names)) > 1
     reserved = reserved_here(broker, keyring, config) if shared else _NONE
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
-    routes = [route for of_one in served.values() for route in of_one]
     if set(names) != {"mqcore"}:
-        routes += [*metrics_routes(reports), *probe_routes(probes)]
-        routes = _sharing_root(routes, openapi_routes(routes))
-    # After what is described to programs: it is for people.
-    routes += [] if console is None else console_routes(console)
+        served["metrics"] = metrics_routes(look)
+        served["probes"] = probe_routes(probes)
+        served["openapi"] = openapi_routes(list(chain(*served.values())))
+    if console is not None:
+        # After what is described to programs: it is for people.
+        served["console"] = console_routes(console)
+    traffics = _labelled(served)
+    routes = _sharing_root(list(chain(*served.values())))
     # An error that no handler has foreseen is answered and logged like any other failure.
     errors = Errors(failed=lambda _request, error: error_response(error))
     if "sqs" in names:
         errors = explaining_sqs(errors)
     if console is not None:
         errors = explaining_console(errors, console)
-    return routes, explaining(errors, reserved) if reserved else errors
+    return Served(routes, explaining(errors, reserved) if reserved else errors, traffics)
 
 
-def _sharing_root(routes: list[Route], pages: list[Route]) -> list[Route]:
+def _labelled(served: Mapping[str, list[Route]]) -> list[Traffic]:
+    """What each route answers is counted with the name of its API."""
+    for name, routes in served.items():
+        for route in routes:
+            route.traffic.label(name, route.method, route.pattern)
+    return [route.traffic for route in chain(*served.values())]
+
+
+def _sharing_root(routes: list[Route]) -> list[Route]:
     """All of them; where an API answers GET at the root, it and the page for people have one route there."""
 
     def is_root(route: Route) -> bool:
         return (route.method, route.pattern) == ("GET", "/")
 
-    both = [route for route in (*routes, *pages) if is_root(route)]
-    others = [route for route in (*routes, *pages) if not is_root(route)]
-    return [*others, root_of(*both) if len(both) == 2 else both[0]]
+    at_root = [route for route in routes if is_root(route)]
+    others = [route for route in routes if not is_root(route)]
+    return [*others, root_of(*at_root)] if len(at_root) == 2 else routes

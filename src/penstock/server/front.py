@@ -17,6 +17,7 @@ from penstock.edge.router import Router
 from penstock.errors import InvalidSetting
 from penstock.faces.console import Console, SessionTerms
 from penstock.faces.guard import Guard, Origins
+from penstock.faces.metrics import traffic_totals
 from penstock.faces.patience import Patience
 from penstock.faces.probes import Probes
 from penstock.hosts import HostNames, split
@@ -66,11 +67,13 @@ class Front:
             )
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
         self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
-        routes, errors = face_routes(self.faces, broker, keyring, config, meter.reports, self._probes, console)
+        served = face_routes(self.faces, broker, keyring, config, meter.report, self._probes, console)
         refuse_exposure(config, keyring)
         guard = Guard(keyring, origins, patience, clock)
-        self._listener = Listener(Router(routes, errors, guard), *_bounds(config), meter.place.gauges)
+        router = Router(served.routes, served.errors, guard)
+        self._listener = Listener(router, *_bounds(config), meter.place.gauges)
         meter.watch(requests=self._listener.answered)
+        meter.watch_totals(lambda: traffic_totals((*served.traffics, router.unmatched)))
 
     @property
     def url(self) -> str:

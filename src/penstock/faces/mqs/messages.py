@@ -191,6 +191,7 @@ class _Messages:
             wait_s = _header_number(headers, _WAIT_S)
         except InvalidRequest as error:
             return self._refuse(queue, error)
+        request.waits = wait_s > 0
         return self._broker.claim(queue, limit, wait_ms=wait_s * 1000).map(_received, error_response)
 
     def ack(self, request: Request) -> Response | Pending[Response]:

@@ -228,6 +228,7 @@ class _Messages:
         attempt = asked.attempt
         if attempt is not None:
             checked_word("attempt", attempt, limits.ATTEMPT_LENGTH)
+        request.waits = asked.wait_ms > 0
         return self._broker.claim(queue, asked.limit, asked.hold_ms, asked.wait_ms, attempt).map(told)
 
     def purge(self, request: Request) -> Pending[Response]:

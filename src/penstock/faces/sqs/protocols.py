@@ -41,8 +41,10 @@ _OF_NO_QUEUE: Final = frozenset({"CreateQueue", "ListQueues"})
 
 
 def _run(request: Request, operation: Operation, asked: Any) -> Pending[Any]:
-    """Ask whether the caller may, and do it."""
+    """Ask whether the caller may, and do it. All operations share one path: they are counted by their names."""
     action = operation.action
+    if request.traffic is not None:
+        request.traffic = request.traffic.part(operation.name)
     if action is None:
         return operation.run(request, asked, "")
     queue = queue_of(request, asked.queue_url)

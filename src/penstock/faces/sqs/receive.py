@@ -64,6 +64,7 @@ class Inbox:
         hold_ms = None if hold_s is None else hold_s * 1000
 
         def claim(wait_s: int) -> Pending[list[Message]]:
+            request.waits = wait_s > 0
             return self._broker.claim(queue, limit, hold_ms, wait_s * 1000, attempt)
 
         def claim_as_it_says(found: list[Queue | None]) -> Pending[list[Message]]:

@@ -42,7 +42,7 @@ def sqs_routes(broker: Broker, place: AwsPlace) -> list[Route]:
 
     def post(pattern: str, describe: Op) -> Route:
         json_route = _route("POST", pattern, by_json, in_json.failed, describe)
-        query_route = _route("POST", pattern, by_query, in_xml.failed, describe)
+        query_route = replace(_route("POST", pattern, by_query, in_xml.failed, describe), traffic=json_route.traffic)
         return replace(json_route, choose=lambda request: json_route if _is_json(request) else query_route)
 
     def get(pattern: str, describe: Op) -> Route:
