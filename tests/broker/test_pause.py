@@ -15,7 +15,7 @@ import pytest
 from penstock.broker import LocalBroker
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
-from penstock.model import Draft, QueueChange, Settings
+from penstock.model import Actor, Draft, QueueChange, Settings
 from penstock.stores import Store, open_store
 from penstock.timings import Timings
 from tests.broker.conftest import Bench, bodies, receipt, result, results
@@ -44,6 +44,18 @@ async def test_it_is_told_and_shown(bench: Bench) -> None:
     assert (await result(bench.broker.resume_queue("q"))).paused_at is None
     errors = await results(bench.broker.pause_queue("nowhere"), bench.broker.resume_queue("nowhere"))
     assert list(map(type, errors)) == [QueueNotFound] * 2
+
+
+async def test_who_has_done_it_is_written_down_once(bench: Bench) -> None:
+    broker, ann = bench.broker, Actor("ann", "native")
+    for change in (broker.resume_queue, broker.pause_queue, broker.pause_queue, broker.resume_queue):
+        await result(change("q", ann))
+    await results(broker.pause_queue("nowhere", ann))
+    entries = await result(broker.actions.list(None, 10))
+    assert [(one.what.value, one.queue, one.key, one.via) for one in reversed(entries)] == [
+        ("queue.pause", "q", "ann", "native"),
+        ("queue.resume", "q", "ann", "native"),
+    ]
 
 
 async def test_settings_change_beside_it(paused: Bench) -> None:

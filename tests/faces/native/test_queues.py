@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -434,6 +435,17 @@ def test_pause_and_resume(native: Native) -> None:
     assert resumed.json == {**paused.json, "paused_at": None}
     assert native.talk("POST", "/v1/queues/q/resume").json == resumed.json
     assert len(native.claim()) == 1
+
+
+def test_pause_and_resume_are_written_down(native: Native, tmp_path: Path) -> None:
+    for verb in ("pause", "resume"):
+        native.talk("POST", f"/v1/queues/q/{verb}")
+    with closing(open_store(f"sqlite:///{tmp_path}/data/penstock.db")) as store, store.unit(write=False) as unit:
+        entries = unit.actions.list(None, 2)
+    assert [(one.what.value, one.queue, one.via) for one in entries] == [
+        ("queue.resume", "q", "native"),
+        ("queue.pause", "q", "native"),
+    ]
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

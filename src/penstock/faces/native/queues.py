@@ -236,11 +236,13 @@ class _Queues:
 
     def pause(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        return self._broker.pause_queue(name).map(lambda queue: json_response(200, _view(queue)))
+        paused = self._broker.pause_queue(name, actor_of(request, VIA))
+        return paused.map(lambda queue: json_response(200, _view(queue)))
 
     def resume(self, request: Request) -> Pending[Response]:
         [name] = request.params
-        return self._broker.resume_queue(name).map(lambda queue: json_response(200, _view(queue)))
+        resumed = self._broker.resume_queue(name, actor_of(request, VIA))
+        return resumed.map(lambda queue: json_response(200, _view(queue)))
 
     def delete(self, request: Request) -> Pending[Response]:
         [name] = request.params
