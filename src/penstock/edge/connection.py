@@ -31,6 +31,7 @@ from penstock.edge.connections import NEVER, Connections
 from penstock.edge.head import Refused, check_transfer_encoding, head_size, persistence
 from penstock.edge.header_blocks import HEAD_END, LINE_END, LONGEST_HEAD, VERSION
 from penstock.edge.http import CLOSE, CONTINUE, KEEP, Handler, Request, Response, encode
+from penstock.edge.request_ids import with_id
 from penstock.edge.router import Route, Router
 from penstock.pending import Pending
 
@@ -758,6 +759,9 @@ class Connection:
 
     def _send(self, request: Request, response: Response, persist: bytes) -> None:
         without_body = request.method == "HEAD"
+        connections = self._connections
+        if connections.logs_access or response.status == 500 or b"x-request-id" in request.headers:
+            response = with_id(request, response, connections.logs_access or response.status == 500)
         try:
             large = len(response.body) > _LARGE_BODY
             data = encode(response, persist, without_body or large)
@@ -770,7 +774,6 @@ class Connection:
                 data = encode(response, persist, without_body)
         if self._charged:
             self._free_body()
-        connections = self._connections
         connections.answered += 1
         self._write(data)
         if large and not without_body and response.status not in (204, 304):
@@ -778,11 +781,24 @@ class Connection:
         traffic = request.traffic
         if traffic is None:
             traffic = self._unmatched
-        traffic.note(response.status, connections.clock() - self._began, request.waits)
+        seconds = connections.clock() - self._began
+        traffic.note(response.status, seconds, request.waits)
+        if connections.logs_access or response.status == 500:
+            self._note(request, response, seconds)
         if persist is CLOSE:
             self._finish()
         else:
             self.deadline = self._connections.idle_until
+
+    def _note(self, request: Request, response: Response, seconds: float) -> None:
+        connections = self._connections
+        journal = connections.journal
+        if journal is None:
+            return
+        if response.status == 500:
+            journal.note_failure(request)
+        if connections.logs_access:
+            journal.note(request, response, seconds, self)
 
     def _advance_later(self) -> None:
         self._held &= ~_SCHEDULED

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from penstock.edge.header_blocks import HeaderBlocks
 from penstock.edge.http import CLOSE, KEEP, set_date
+from penstock.edge.journal import Journal
 from penstock.edge.limits import BodyBudget, EdgeLimits, Gauges, Timeouts
 
 NEVER: Final = float("inf")
@@ -36,7 +37,8 @@ class Timed(Protocol):
 class Connections:
     """`bodies` is the budget of all of them, and `blocks` what they have learnt of headers; `persist` is how an
     HTTP/1.1 answer leaves its connection, unless the client asked otherwise; `now` is seconds since the start, as of
-    the last look. `clock` tells the seconds that answers take; that of the loop is too coarse for it."""
+    the last look. `clock` tells the seconds that answers take; that of the loop is too coarse for it. The `journal`
+    is told of every request while it `logs_access`, else only of those that fail."""
 
     __slots__ = (
         "_choked",
@@ -55,8 +57,10 @@ class Connections:
         "clock",
         "head_until",
         "idle_until",
+        "journal",
         "limits",
         "linger_until",
+        "logs_access",
         "now",
         "persist",
         "write_until",
@@ -69,9 +73,12 @@ class Connections:
         limits: EdgeLimits,
         gauges: Gauges | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        journal: Journal | None = None,
     ) -> None:
         gauges = gauges or Gauges()
         self.clock = clock
+        self.journal = journal
+        self.logs_access = False
         self.limits = limits
         self.bodies = BodyBudget(limits.body_bytes, gauges.body_bytes)
         self._gauge = gauges.connections

@@ -104,7 +104,8 @@ class Request:
     repeated header are joined with a comma. `cut` says that the body was longer than the rule of
     its route, and that only its beginning is here. `caller` is for the guard of the router to set.
     A handler sets `waits` where the client has asked for an answer that may be long in coming; then the
-    time it takes is not the server's. `traffic` is where the answer is counted.
+    time it takes is not the server's. `traffic` is where the answer is counted. `request_id` is for
+    `request_ids`.
     """
 
     __slots__ = (
@@ -117,6 +118,7 @@ class Request:
         "params",
         "path",
         "query",
+        "request_id",
         "traffic",
         "waits",
     )
@@ -141,6 +143,7 @@ class Request:
         self.caller: Any = None
         self.waits = False
         self.traffic: Traffic | None = None
+        self.request_id: str | None = None
         self._query_params: dict[str, str] | None = None
 
     def query_params(self) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.edge.connection import Connection
 from penstock.edge.connections import Connections
+from penstock.edge.journal import Journal
 from penstock.edge.limits import EdgeLimits, Gauges, Timeouts
 from penstock.edge.router import Router
 
@@ -22,7 +23,8 @@ ACCEPT_BACKLOG = 1024
 
 
 class Listener:
-    """`gauges` count what is limited for all processes of a server together."""
+    """`gauges` count what is limited for all processes of a server together. The `journal` is told of every request
+    while the listener `logs_access`, else only of those that fail."""
 
     def __init__(
         self,
@@ -31,12 +33,16 @@ class Listener:
         limits: EdgeLimits | None = None,
         gauges: Gauges | None = None,
         clock: Callable[[], float] = time.perf_counter,
+        journal: Journal | None = None,
+        logs_access: bool = False,
     ) -> None:
         self._router = router
         self._timeouts = timeouts or Timeouts()
         self._limits = limits or EdgeLimits()
         self._gauges = gauges or Gauges()
         self._clock = clock
+        self._journal = journal
+        self._logs_access = logs_access
         self._servers: list[asyncio.Server] = []
         self._connections: Connections | None = None
         self._port = 0
@@ -51,7 +57,8 @@ class Listener:
     async def _start(self, ssl: tls.SSLContext | None, places: list[dict[str, Any]]) -> None:
         loop = asyncio.get_running_loop()
         router = self._router
-        connections = Connections(loop, self._timeouts, self._limits, self._gauges, self._clock)
+        connections = Connections(loop, self._timeouts, self._limits, self._gauges, self._clock, self._journal)
+        connections.logs_access = self._logs_access
 
         def connect() -> asyncio.BaseProtocol:
             # A protocol by its methods: a base class would keep it from being compiled.
@@ -73,11 +80,13 @@ class Listener:
         self._connections = connections
         self._port = self._servers[0].sockets[0].getsockname()[1]
 
-    def adjust(self, timeouts: Timeouts, limits: EdgeLimits) -> None:
+    def adjust(self, timeouts: Timeouts, limits: EdgeLimits, logs_access: bool = False) -> None:
         self._timeouts = timeouts
+        self._logs_access = logs_access
         self._limits = limits
         if self._connections is not None:
             self._connections.adjust(timeouts, limits)
+            self._connections.logs_access = logs_access
 
     def answered(self) -> int:
         """How many requests, since it has started."""

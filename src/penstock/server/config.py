@@ -127,6 +127,7 @@ class Config:
         "info", "The least important events to log.", choices=("debug", "info", "warning", "error"), live=True
     )
     log_format: str = _setting("text", "How a line of the log is written.", choices=("text", "json"), live=True)
+    access_log: bool = _setting(False, "Write a line of the log for every request.", live=True)
 
 
 @dataclass(frozen=True, slots=True)

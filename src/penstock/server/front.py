@@ -22,6 +22,7 @@ from penstock.faces.patience import Patience
 from penstock.faces.probes import Probes
 from penstock.hosts import HostNames, split
 from penstock.keys import Keyring
+from penstock.server.access_log import AccessLog
 from penstock.server.board import Meter
 from penstock.server.committer import StoreFacts, chosen_timings
 from penstock.server.config import Config, is_loopback
@@ -71,7 +72,9 @@ class Front:
         refuse_exposure(config, keyring)
         guard = Guard(keyring, origins, patience, clock)
         router = Router(served.routes, served.errors, guard)
-        self._listener = Listener(router, *_bounds(config), meter.place.gauges)
+        self._listener = Listener(
+            router, *_bounds(config), meter.place.gauges, journal=AccessLog(router), logs_access=config.access_log
+        )
         meter.watch(requests=self._listener.answered)
         meter.watch_totals(lambda: traffic_totals((*served.traffics, router.unmatched)))
 
@@ -100,7 +103,7 @@ class Front:
         """Take over what can change while the server runs: see `config.adopted`. Raises InvalidSetting."""
         renew(self._ssl, config)
         self._config = config
-        self._listener.adjust(*_bounds(config))
+        self._listener.adjust(*_bounds(config), config.access_log)
         if self.keys is not None:
             self.keys.look_now()
 

@@ -11,11 +11,12 @@ import msgspec
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -30,3 +31,5 @@ def configure(level: str, form: str) -> None:
     root.handlers = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+    # An access log that was asked for is written, whatever else is to be logged.
+    logging.getLogger("penstock.access").setLevel(logging.INFO)

@@ -28,6 +28,8 @@ from penstock.faces.emodb.service import (
 )
 from penstock.faces.media import require_json
 from penstock.faces.permission import Scope, permits
+from penstock.faces.traceparent import KEY as TRACE_KEY
+from penstock.faces.traceparent import trace_of, traced_drafts
 from penstock.model import Dedup, Message, Receipt, Sent
 from penstock.pending import Pending, gather
 
@@ -187,12 +189,12 @@ class _Messages:
     def send(self, request: Request) -> Pending[Response]:
         queue = self._service.queue(request.params[0])
         require_json(request)
-        return self._send(queue, [bodies.read_message(request.body)]).map(success)
+        return self._send(request, queue, [bodies.read_message(request.body)]).map(success)
 
     def send_batch(self, request: Request) -> Response | Pending[Response]:
         queue = self._service.queue(request.params[0])
         require_json(request)
-        return self._send(queue, bodies.read_messages(request.body)).map(success)
+        return self._send(request, queue, bodies.read_messages(request.body)).map(success)
 
     def send_by_queue(self, request: Request) -> Response | Pending[Response]:
         require_json(request)
@@ -202,10 +204,12 @@ class _Messages:
         }
         if not all(permits(request, "post", queue) for queue in by_queue):
             return NOT_AUTHORIZED
-        return gather([self._send(queue, messages) for queue, messages in by_queue.items()]).map(success)
+        return gather([self._send(request, queue, messages) for queue, messages in by_queue.items()]).map(success)
 
-    def _send(self, queue: str, messages: list[bytes]) -> Pending[list[Sent]]:
+    def _send(self, request: Request, queue: str, messages: list[bytes]) -> Pending[list[Sent]]:
         drafts = bodies.drafts(messages, self._keyed)
+        if TRACE_KEY in request.headers:
+            drafts = traced_drafts(drafts, trace_of(request.headers))
         return self._broker.send(queue, drafts, create_as=self._service.settings)
 
     def poll(self, request: Request) -> Pending[Response]:

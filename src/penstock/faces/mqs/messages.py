@@ -30,6 +30,7 @@ from penstock.faces.mqs import multipart, trace
 from penstock.faces.mqs.trace import TAG, TRACE, TRACED, traced
 from penstock.faces.permission import Permission, Scope, permits, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.faces.traceparent import TRACE_PARAMS, TRACEPARENT, TRACESTATE, trace_of, with_trace
 from penstock.keys import EVERY_QUEUE
 from penstock.model import Draft, Message, Receipt, Sent
 from penstock.pending import Pending
@@ -40,7 +41,8 @@ MULTIPART_BYTES = 16 * 1024 * 1024
 
 # Attributes of a message that travel as headers of its request and come back as headers of its receive.
 _RETURNED = {"content_encoding": b"Content-Encoding", "trace_id": trace.HEADER}
-_RETURNED_KEYS = frozenset(header.lower() for header in _RETURNED.values())
+_ALL_RETURNED = {**_RETURNED, TRACEPARENT: TRACEPARENT.encode(), TRACESTATE: TRACESTATE.encode()}
+_RETURNED_KEYS = frozenset(header.lower() for header in _ALL_RETURNED.values())
 
 _CREATED = Response(201)
 _CUT_OFF = (b"X-MQS-MESSAGE-TRUNCATED", b"%d" % limits.BODY_BYTES)
@@ -71,6 +73,8 @@ _RECEIVED = {
     "X-MQS-MESSAGE-PUBLISHED-AT": header(text(format="date-time"), "when it was sent"),
     "X-MQS-MESSAGE-VISIBLE-AT": header(text(format="date-time"), "when it becomes visible again"),
     "Content-Encoding": header(text(), "as it was sent"),
+    "traceparent": header(text(), "as it was sent"),
+    "tracestate": header(text(), "as it was sent"),
     **TRACED,
 }
 _SEND = Op(
@@ -79,7 +83,7 @@ _SEND = Op(
     summary="Send a message",
     description="The body is the message: any bytes, up to 1 MiB, with their `Content-Type` and `Content-Encoding`. A "
     f"body of `multipart/mixed` sends each of its 1 to {MAX_MESSAGES} parts as a message, all of them or none.",
-    parameters=(_QUEUE, _ENCODING, TRACE),
+    parameters=(_QUEUE, _ENCODING, TRACE, *TRACE_PARAMS),
     body=of_any_type(body({}, "hello", required=False)),
     answers={
         201: answer("Stored; of several, at least one.", headers=_STORED),
@@ -147,7 +151,7 @@ class _Messages:
             content_type = _content_type(headers)
             boundary = multipart.boundary_of(content_type) if content_type[:1] in "mM" else None
             if boundary is not None:
-                return self._send_many(queue, multipart.decode(request.body, boundary, MAX_MESSAGES))
+                return self._send_many(queue, multipart.decode(request.body, boundary, MAX_MESSAGES), headers)
             body, cut = self._limited(request.body)
             draft = Draft(body, content_type, _attributes(headers))
         except PenstockError as error:
@@ -157,14 +161,17 @@ class _Messages:
             return sent.map(_sent_cut_off, error_response)
         return sent.map(_sent, error_response)
 
-    def _send_many(self, queue: str, parts: list[tuple[Mapping[bytes, bytes], bytes]]) -> Pending[Response]:
+    def _send_many(
+        self, queue: str, parts: list[tuple[Mapping[bytes, bytes], bytes]], whole: Mapping[bytes, bytes]
+    ) -> Pending[Response]:
         if not parts:
             raise InvalidRequest("the multipart body holds no message")
         drafts, any_cut = [], False
+        of_all = trace_of(whole)
         for headers, part in parts:
             body, cut = self._limited(part)
             any_cut = any_cut or cut
-            drafts.append(Draft(body, _content_type(headers), _attributes(headers)))
+            drafts.append(Draft(body, _content_type(headers), with_trace(_attributes(headers), of_all)))
         return self._broker.send(queue, drafts).map(_sent_cut_off if any_cut else _sent, error_response)
 
     def _limited(self, body: bytes) -> tuple[bytes, bool]:
@@ -229,7 +236,7 @@ def _attributes(headers: Mapping[bytes, bytes]) -> dict[str, str] | None:
     """What else is handed back with the message on receive."""
     if _RETURNED_KEYS.isdisjoint(headers):
         return None
-    attributes = {}
+    attributes: dict[str, str] = trace_of(headers) or {}
     for name, returned in _RETURNED.items():
         value = headers.get(returned.lower())
         if value:
@@ -278,7 +285,7 @@ def _message_headers(message: Message) -> multipart.Headers:
         (b"X-MQS-MESSAGE-VISIBLE-AT", rfc3339(message.ready_at)),
     )
     if message.attributes:
-        for name, returned in _RETURNED.items():
+        for name, returned in _ALL_RETURNED.items():
             value = message.attributes.get(name)
             if value:
                 headers += ((returned, header_value(value)),)

@@ -25,6 +25,8 @@ from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, is_arrow, rea
 from penstock.faces.native.requests import DURATION_BOUNDS, QUEUE, Duration, checked_word, route
 from penstock.faces.permission import Permission
 from penstock.faces.refusals import NO_SUCH_QUEUE
+from penstock.faces.traceparent import KEY as TRACE_KEY
+from penstock.faces.traceparent import TRACE_PARAMS, trace_of, traced_drafts
 from penstock.ids import dedup_key_of
 from penstock.model import Draft, Sent, SentOnce
 from penstock.pending import Pending
@@ -98,7 +100,7 @@ _SEND = Op(
     summary="Send messages",
     description="In the order given: all of them, or none. With an `Idempotency-Key` the same request can be sent "
     "again for 30 days and stores nothing a second time.",
-    parameters=(QUEUE, _KEY),
+    parameters=(QUEUE, _KEY, *TRACE_PARAMS),
     body=also(also(_OBJECT, LINES.decode(), text(), _LINE), ARROW_MEDIA, ARROW_STREAM),
     answers={
         201: answer(
@@ -127,11 +129,20 @@ def send_route(broker: Broker) -> Route:
         [queue] = request.params
         key = request.headers.get(b"idempotency-key")
         drafts = read_drafts(request)
+        if TRACE_KEY in request.headers:
+            drafts = _traced(drafts, trace_of(request.headers))
         if key is not None:
             return broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).map(_sent_once)
         return broker.send(queue, drafts).map(_counted if is_bulk(request) else _sent)
 
     return route("POST", "/v1/queues/{queue}/messages", send, _SEND, Permission("post"), _BULK)
+
+
+def _traced(drafts: list[Draft], trace: dict[str, str] | None) -> list[Draft]:
+    drafts = traced_drafts(drafts, trace)
+    for draft in drafts:
+        _checked_attributes(draft.attributes)
+    return drafts
 
 
 def _checked_key(key: bytes) -> str:

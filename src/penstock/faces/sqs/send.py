@@ -33,6 +33,8 @@ from penstock.faces.sqs.queue_attributes import longest_message, needs_dedup_id
 from penstock.faces.sqs.receipts import failed_entry
 from penstock.faces.sqs.requests import SendEntry, SendMessageBatchRequest, SendMessageRequest
 from penstock.faces.sqs.results import FailedEntry, SentBatch, SentEntry, SentMessage
+from penstock.faces.traceparent import KEY as TRACE_KEY
+from penstock.faces.traceparent import trace_of, with_trace
 from penstock.ids import dedup_key_of, seq_of
 from penstock.model import Dedup, Draft, Groups, Queue, Sent
 from penstock.pending import Pending, chained, resolved
@@ -55,6 +57,7 @@ class _Letter(Struct, frozen=True, gc=False):
     trace: str | None
     trace_md5: str | None
     sender: str | None
+    context: dict[str, str] | None
 
     @property
     def size(self) -> int:
@@ -144,6 +147,7 @@ def _letter(request: Request, asked: SendMessageRequest | SendEntry) -> _Letter:
     check_id(group, "MessageGroupId")
     check_id(dedup_id, "MessageDeduplicationId")
     attributes = kept(asked.message_attributes) if asked.message_attributes else NONE
+    context = trace_of(request.headers) if TRACE_KEY in request.headers else None
     trace = trace_md5 = None
     if asked.message_system_attributes:
         trace, trace_md5 = kept_trace(asked.message_system_attributes)
@@ -151,7 +155,7 @@ def _letter(request: Request, asked: SendMessageRequest | SendEntry) -> _Letter:
         trace = request.headers[b"x-amzn-trace-id"].decode("latin-1")
     caller: Caller | None = request.caller
     sender = None if caller is None else caller.name
-    return _Letter(body, attributes, asked.delay_seconds, group, dedup_id, trace, trace_md5, sender)
+    return _Letter(body, attributes, asked.delay_seconds, group, dedup_id, trace, trace_md5, sender, context)
 
 
 def _fits_any_queue(letter: _Letter, is_fifo: bool) -> bool:
@@ -201,7 +205,7 @@ def _draft(letter: _Letter, is_fifo: bool) -> Draft:
     """In a FIFO queue there is only the queue's own delay."""
     dedup_id = letter.dedup_id
     delay_s = None if is_fifo else letter.delay_s
-    attributes: dict[str, str] | None = letter.attributes.texts or None
+    attributes = with_trace(letter.attributes.texts or None, letter.context)
     if dedup_id is not None or letter.trace is not None or letter.sender is not None:
         own = ((DEDUP_ID, dedup_id), (TRACE, letter.trace), (SENDER, letter.sender))
         attributes = (attributes or {}) | {name: value for name, value in own if value is not None}
