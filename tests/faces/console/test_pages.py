@@ -1,0 +1,266 @@
+"""What every page, file and form of the console has in common."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import penstock.faces.console
+from penstock.faces.console.assets import assets
+from tests.faces.console.conftest import Person
+from tests.servers import ThreadServer
+
+FOLDER = Path(penstock.faces.console.__file__).parent
+TEMPLATES = sorted((FOLDER / "templates").glob("*.html"))
+PAGES = ["/console", "/console/keys"]
+HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 7*7 }}", "\u202egnp.exe", "a\x00b"]
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/console/nothing"])
+def test_a_page_is_under_a_strict_policy_and_kept_nowhere(person: Person, path: str) -> None:
+    reply = person.get(path)
+    policy = dict(part.strip().partition(" ")[::2] for part in reply.headers["Content-Security-Policy"].split(";"))
+    assert policy == {
+        "default-src": "'none'",
+        **dict.fromkeys(["script-src", "style-src", "img-src", "connect-src", "form-action"], "'self'"),
+        **dict.fromkeys(["base-uri", "frame-ancestors"], "'none'"),
+    }
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert reply.headers["Referrer-Policy"] == "same-origin"
+    assert reply.headers["Cache-Control"] == "no-store"
+    assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert reply.body.startswith(b"<!doctype html>")
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_no_template_needs_an_exception_of_the_policy(template: Path) -> None:
+    text = template.read_text()
+    assert not re.search(r"<[^>]*\sstyle\s*=", text), "an inline style"
+    assert not re.search(r"<[^>]*\son[a-z]+\s*=", text), "an inline handler"
+    assert "hx-on" not in text
+    assert not re.search(r"\bjs:|javascript:", text), "what would be evaluated"
+    assert not re.search(r"hx-trigger=\"[^\"]*\[", text), "a condition, which would be evaluated"
+    assert "<style" not in text
+    assert all("src=" in tag for tag in re.findall(r"<script[^>]*>", text)), "an inline script"
+    assert "|safe" not in text.replace(" ", "")
+    assert not re.search(r"(?:src|href|action)=\"(?:https?:)?//", text), "something from elsewhere"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_head_is_answered_like_a_get_without_its_body(person: Person, path: str) -> None:
+    whole, head = person.get(path), person.head(path)
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["Content-Type"] == whole.headers["Content-Type"]
+
+
+def test_the_live_part_is_a_part_of_the_page(server: ThreadServer, person: Person) -> None:
+    with server.talk() as talk:
+        talk("PUT", "/v1/queues/orders", {})
+    whole, part = person.get(), person.get(hx_request="true")
+    assert b"<html" in whole.body
+    assert b"<html" not in part.body
+    assert b"orders" in part.body
+
+
+def test_what_is_not_there_has_a_page_too(person: Person) -> None:
+    reply = person.get("/console/nothing/at/all?<script>")
+    assert reply.status == 404
+    assert b"Not found" in reply.body
+    assert b"<script>" not in reply.body.replace(b"<script src", b"")
+    assert person.get("/console/").status == 308
+
+
+def test_queues_are_filtered_sorted_and_paged(server: ThreadServer, person: Person) -> None:
+    with server.talk() as talk:
+        for number in range(120):
+            talk("PUT", f"/v1/queues/q{number:03}", {})
+        talk("POST", "/messages/q007", "x")
+
+    def names(query: str) -> list[str]:
+        return re.findall(r'class="name">([^<]*)<', person.get(f"/console?{query}").body.decode())
+
+    assert names("") == [f"q{number:03}" for number in range(100)]
+    assert names("page=2") == [f"q{number:03}" for number in range(100, 120)]
+    assert names("page=99") == names("page=2")
+    assert names("sort=ready&order=falling")[0] == "q007"
+    assert names("sort=oldest&order=falling")[0] == "q007"
+    assert names("filter=Q01&sort=name&order=falling") == [f"q{number:03}" for number in range(19, 9, -1)]
+    assert names("filter=none-of-them") == []
+    # What makes no sense is passed over.
+    for query in ("page=-1", "page=x", "page=" + "9" * 50, "sort=__class__", "order=%00", "page=%C2%B2"):
+        assert names(query) == names(""), query
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_words_are_shown_and_never_run(person: Person, text: str) -> None:
+    for query in (f"filter={quote(text)}", f"sort={quote(text)}"):
+        body = person.get(f"/console?{query}").body.decode()
+        assert "<script>alert" not in body
+        assert "<img src=x" not in body
+        assert "49" not in re.findall(r'value="([^"]*)"', body)
+    for field in ("key", "action", "queue"):
+        body = person.get(f"/console/keys?key=k&action=post&queue=q&{field}={quote(text)}").body.decode()
+        assert "<script>alert" not in body
+        assert "<img src=x" not in body
+
+
+class TestKeys:
+    def test_a_key_is_made_and_its_secret_shown_once(self, server: ThreadServer, person: Person) -> None:
+        person.get("/console/keys")
+        reply = person.post("/console/keys", {"name": "shop", "rules": "queue|post|orders-*\r\n\r\n queue|*|x \r\n"})
+        assert reply.status == 200
+        [secret] = re.findall(r"psk_[\w-]+", reply.body.decode())
+        assert reply.headers["Cache-Control"] == "no-store"
+        with server.talk() as talk:
+            bearer = {"authorization": f"Bearer {secret}"}
+            assert talk("GET", "/v1/queues/x", **bearer).status == 404
+            assert talk("GET", "/v1/queues/y", **bearer).status == 403
+        # From now on the console asks for a key.
+        assert person.get("/console/keys").status == 303
+
+    @pytest.mark.parametrize("name", ["", "a b", "ä", "x" * 101, *HOSTILE])
+    def test_a_name_that_is_none_is_refused_by_its_field(self, person: Person, name: str) -> None:
+        person.get("/console/keys")
+        reply = person.post("/console/keys", {"name": name, "rules": "queue|*|*"})
+        body = reply.body.decode()
+        assert reply.status == 422
+        assert re.search(r'id="field-name-error"[^>]*>the name of an API key is', body)
+        assert "<script>alert" not in body
+        assert "<img src=x" not in body
+        assert escape("queue|*|*") in body, "what was right is kept"
+
+    @pytest.mark.parametrize("rules", ["", "queue|*", "queue|fly|*", "queue|*|a b", "\n".join(["queue|*|*"] * 101)])
+    def test_so_are_rules(self, person: Person, rules: str) -> None:
+        person.get("/console/keys")
+        reply = person.post("/console/keys", {"name": "k", "rules": rules})
+        assert reply.status == 422
+        assert 'id="field-rules-error"' in reply.body.decode()
+
+    def test_hostile_rules_are_shown_as_they_are(self, person: Person) -> None:
+        person.get("/console/keys")
+        reply = person.post("/console/keys", {"name": "k", "rules": "queue|<script>alert(1)</script>|*"})
+        assert reply.status == 422
+        assert b"<script>alert" not in reply.body
+        assert b"&lt;script&gt;alert" in reply.body
+
+
+class TestForms:
+    """Whatever comes by POST."""
+
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [
+            (b"{}", "application/json"),
+            (b"name=k", "text/plain"),
+            (b"&".join(b"a%d=1" % n for n in range(300)), "application/x-www-form-urlencoded"),
+            (b"name=%ff%fe", "application/x-www-form-urlencoded"),
+            (b"--x\r\n\r\nno name\r\n--x--\r\n", "multipart/form-data; boundary=x"),
+            (b"--x\r\n", "multipart/form-data; boundary=x"),
+            (b"--x\r\n", "multipart/form-data"),
+            (b"--x\r\n", "multipart/form-data; boundary=" + "y" * 100),
+        ],
+    )
+    def test_what_is_not_a_form_is_refused(self, person: Person, body: bytes, kind: str) -> None:
+        person.get("/console/keys")
+        reply = person.raw("/console/keys", body, kind)
+        assert reply.status == 400
+        assert reply.headers["Content-Type"].startswith("text/html")
+
+    def test_a_form_of_parts_is_read_like_any_other(self, person: Person) -> None:
+        person.get("/console/keys")
+        fields = {"csrf": person.token, "name": "shop", "rules": "queue|post|*"}
+        parts = [
+            f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()
+        ]
+        file = '--x\r\nContent-Disposition: form-data; name="file"; filename=""\r\n\r\n\r\n'
+        reply = person.raw(
+            "/console/keys", ("".join(parts) + file + "--x--\r\n").encode(), "multipart/form-data; boundary=x"
+        )
+        assert reply.status == 200
+        assert b"psk_" in reply.body
+
+    def test_one_that_is_too_long_is_refused(self, person: Person) -> None:
+        person.get("/console/keys")
+        assert person.post("/console/keys", {"name": "x" * 100_000}).status == 413
+
+
+class TestFiles:
+    def test_all_are_there_and_kept_for_long(self, person: Person) -> None:
+        assert len(assets().names) > 8
+        for name in assets().names:
+            reply = person.get(assets().address(name))
+            assert reply.status == 200
+            assert reply.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+            assert reply.headers["X-Content-Type-Options"] == "nosniff"
+            assert "Set-Cookie" not in reply.headers
+            again = person.get(assets().address(name), if_none_match=reply.headers["ETag"])
+            assert (again.status, again.body) == (304, b"")
+            assert again.headers["ETag"] == reply.headers["ETag"]
+            assert person.get(assets().address(name), if_none_match='W/"other", "more"').status == 200
+            assert person.head(assets().address(name)).headers["Content-Length"] == str(len(reply.body))
+
+    def test_an_older_version_gets_what_there_is_and_keeps_it_for_now(self, person: Person) -> None:
+        reply = person.get("/console/static/0123456789ab/console.css")
+        assert (reply.status, reply.headers["Cache-Control"]) == (200, "no-cache")
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/console/static/v/..%2f__init__.py",
+            "/console/static/v/%2e%2e%2ftemplates%2fbase.html",
+            "/console/static/v/../sessions.py",
+            "/console/static/../../keys.py",
+            "/console/static/v/nothing.js",
+            "/console/static/v/vendor",
+            "/console/static/v/",
+            "/console/static/v/console.css%00",
+        ],
+    )
+    def test_no_path_leads_elsewhere(self, person: Person, path: str) -> None:
+        assert person.get(path).status == 404
+
+    def test_a_licence_lies_beside_every_library(self) -> None:
+        libraries = [name for name in assets().names if ".min." in name]
+        assert len(libraries) >= 4
+        licences = {name.removesuffix(".LICENSE") for name in assets().names if name.endswith(".LICENSE")}
+        for name in libraries:
+            project, version = re.fullmatch(r"([a-z]+)(?:-ext)?-([\d.]+)\.min\.\w+", name).groups()
+            assert f"{project}-{version}" in licences
+
+
+def test_off_means_off(tmp_path: Path) -> None:
+    server = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", console="off")
+    with server.talk() as talk:
+        reply = talk("GET", "/console")
+        assert (reply.status, b"<html" in reply.body) == (404, False)
+    server.stop()
+
+
+def test_a_store_of_folders_has_none(tmp_path: Path) -> None:
+    server = ThreadServer(f"mqcore:///{tmp_path}/queues")
+    with server.talk() as talk:
+        assert talk("GET", "/console").status in (400, 404, 405)
+    server.stop()
+
+
+def test_a_store_that_is_away_has_a_page(server: ThreadServer, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock.errors import StoreUnavailable
+
+    def away(*_args: object, **_named: object) -> None:
+        raise StoreUnavailable("the database does not answer")
+
+    person.get()
+    monkeypatch.setattr(server.store, "unit", away, raising=False)
+    reply = person.get()
+    assert reply.status == 503
+    assert b"The database does not answer." in reply.body
+    assert b"data-retry" in reply.body
+    assert reply.headers["Retry-After"] == "5"
+    assert b"<html" not in person.get(hx_request="true").body
+    assert b"Store away" in person.get("/console/health").body
+    monkeypatch.undo()
+    assert person.get().status == 200
