@@ -22,6 +22,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from secrets import token_urlsafe
 
+from msgspec.structs import replace
+
 from penstock import limits, names, sigv4
 from penstock.errors import InvalidRequest, NotPermitted
 from penstock.model import Key, Redrive
@@ -155,6 +157,12 @@ class Keyring:
     def expel(self, name: str) -> None:
         self.changes += 1
         self._know([key for key in self._by_digest.values() if key.name != name])
+
+    def end_session(self, name: str, session: str) -> None:
+        self.changes += 1
+        self._know(
+            replace(key, ended=key.ended | {session}) if key.name == name else key for key in self._by_digest.values()
+        )
 
     def _know(self, keys: Iterable[Key]) -> None:
         self._by_digest = {key.digest: key for key in keys}

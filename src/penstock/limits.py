@@ -92,6 +92,8 @@ class Limits:
     reap_consumers: int = 64
     # API keys of a store, revoked ones included.
     keys: int = 1_000
+    # Sessions of one key that were signed out of and are remembered; past it, those that end first are forgotten.
+    ended_sessions: int = 1_000
     # The bodies that one step of a move looks into, and the messages that one with a pace looks at.
     move_bytes: int = 4 * 1024 * 1024
     move_page_rows: int = 100

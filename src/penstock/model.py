@@ -309,13 +309,15 @@ class LedgerFilter(Struct, frozen=True):
 
 
 class Key(Struct, frozen=True):
-    """An API key: its secret is kept only as a keyed hash. `rules` are texts such as `queue|post|orders-*`."""
+    """An API key: its secret is kept only as a keyed hash. `rules` are texts such as `queue|post|orders-*`. `ended` are
+    sessions of the console that were signed out of before their time."""
 
     name: str
     digest: bytes
     rules: tuple[str, ...]
     created_at: int
     revoked_at: int | None = None
+    ended: frozenset[str] = frozenset()
 
 
 class CreatedKey(Struct, frozen=True):

@@ -80,3 +80,44 @@ def test_a_lost_unit_leaves_the_keys_as_they_were(verbs):
         unit.keys.revoke("a", verbs.now)
         raise Lost
     assert verbs.keys.list() == [kept]
+
+
+class TestEndedSessions:
+    def ended(self, verbs, name="k"):
+        return next(key.ended for key in verbs.keys.list() if key.name == name)
+
+    def test_they_are_kept_with_their_key(self, verbs):
+        verbs.create_key("k", b"1")
+        verbs.create_key("other", b"2")
+        assert self.ended(verbs) == frozenset()
+        verbs.keys.end_session(name="k", session="one", until=verbs.now + 10)
+        verbs.keys.end_session(name="k", session="two", until=verbs.now + 10)
+        verbs.keys.end_session(name="k", session="two", until=verbs.now + 10)
+        assert self.ended(verbs) == {"one", "two"}
+        assert self.ended(verbs, "other") == frozenset()
+
+    def test_a_key_that_is_not_there_has_none(self, verbs):
+        with pytest.raises(KeyNotFound):
+            verbs.keys.end_session(name="k", session="one", until=verbs.now + 10)
+
+    def test_those_that_have_ended_by_themselves_are_forgotten(self, verbs):
+        verbs.create_key("k", b"1")
+        verbs.keys.end_session(name="k", session="early", until=verbs.now + 5)
+        verbs.keys.end_session(name="k", session="late", until=verbs.now + 50)
+        verbs.now += 5
+        verbs.keys.end_session(name="k", session="new", until=verbs.now + 50)
+        assert self.ended(verbs) == {"late", "new"}
+
+    @pytest.mark.parametrize("limits", [Limits(ended_sessions=3)])
+    def test_of_too_many_those_that_end_first(self, verbs, limits):
+        verbs.create_key("k", b"1")
+        for number in (9, 2, 5, 7):
+            verbs.keys.end_session(name="k", session=f"s{number}", until=verbs.now + number)
+        assert self.ended(verbs) == {"s9", "s5", "s7"}
+
+    def test_a_unit_that_fails_ends_none(self, store, verbs):
+        verbs.create_key("k", b"1")
+        with suppress(Lost), store.unit() as unit:
+            unit.keys.end_session("k", "one", verbs.now + 10, verbs.now)
+            raise Lost
+        assert self.ended(verbs) == frozenset()

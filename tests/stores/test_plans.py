@@ -118,6 +118,7 @@ EMPTY = {
     "content_type",
     "deadline_at",
     "deleted_at",
+    "ended_sessions",
     "error",
     "labels",
     "revoked_at",

@@ -250,6 +250,9 @@ class RemoteKeys:
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         return self._broker.call("keys.revoke", name, by)
 
+    def end_session(self, name: str, session: str, until: int, by: Actor | None = None) -> Pending[None]:
+        return self._broker.call("keys.end_session", name, session, until, by)
+
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         return self._broker.call("keys.list", patient)
 

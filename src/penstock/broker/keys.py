@@ -1,4 +1,4 @@
-"""API keys: create, revoke, list. What they permit is decided above; here they are kept."""
+"""API keys: create, revoke, list, and end a session of one. What they permit is decided above; here they are kept."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class Keys:
 
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         return self._commit.work(RevokeKey(name, by))
+
+    def end_session(self, name: str, session: str, until: int, by: Actor | None = None) -> Pending[None]:
+        return self._commit.work(EndSession(name, session, until, by))
 
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         return self._commit.work(ListKeys(), patient)
@@ -53,6 +56,18 @@ class RevokeKey(Struct, frozen=True):
     def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
         if needed(unit.keys, "keys").revoke(self.name, now):
             write_down(unit, self.by, ActionKind.KEY_REVOKE, now, detail=detail_of({"name": self.name}))
+
+
+class EndSession(Struct, frozen=True):
+    name: str
+    session: str
+    until: int
+    by: Actor | None = None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
+        needed(unit.keys, "keys").end_session(self.name, self.session, self.until, now)
+        write_down(unit, self.by, ActionKind.CONSOLE_SIGN_OUT, now)
 
 
 class ListKeys(Struct, frozen=True):

@@ -290,6 +290,10 @@ class Keys(Protocol):
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""
 
+    def end_session(self, name: str, session: str, until: int, by: Actor | None = None) -> Pending[None]:
+        """A session of the console with this key was signed out of: it is refused from now on, and remembered `until`
+        it would have ended by itself. Raises KeyNotFound."""
+
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         """All keys, revoked ones too, in the order of their creation. A `patient` caller waits for a store that does
         not answer, however long it takes."""

@@ -592,6 +592,10 @@ class Keys(Protocol):
         """The key is refused from now on. False where it was revoked before: then nothing changes. Raises
         KeyNotFound."""
 
+    def end_session(self, name: str, session: str, until: int, now: int) -> None:
+        """Remember that a session of this key was signed out of, at least until the instant at which it would have
+        ended by itself. Several at once are all remembered. Raises KeyNotFound."""
+
     def list(self) -> Sequence[Key]:
         """All keys, revoked ones too, in the order of their creation."""
 

@@ -257,6 +257,43 @@ def test_who_signs_out_is_out(boss: str, keyed: Keyed, people: People) -> None:
     assert other.get().status == 200, "others with the same key stay"
 
 
+def test_who_signs_out_is_out_everywhere(boss: str, keyed: Keyed, people: People) -> None:
+    """At another server on the store, and after a restart."""
+    first, second = keyed(), keyed()
+    person, elsewhere = people(first), people(second)
+    person.sign_in(boss)
+    elsewhere.cookies = copied = dict(person.cookies)
+    assert elsewhere.get().status == 200
+    person.get()
+    assert person.post("/console/sign-out").status == 303
+    eventually(lambda: elsewhere.get(cookie=cookie_of(copied)).status == 303)
+    first.stop()
+    second.stop()
+    later = people(keyed())
+    assert "why=ended" in later.get(cookie=cookie_of(copied)).headers["Location"]
+
+
+def cookie_of(cookies: dict[str, str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+def test_signing_in_and_out_is_written_down(boss: str, keyed: Keyed, people: People) -> None:
+    server = keyed()
+    person = people(server)
+    person.sign_in(boss)
+    person.get("/console/keys")
+    person.post("/console/keys", {"name": "k", "rules": "queue|post|*"})
+    person.get("/console/keys")
+    person.post("/console/keys/k/revoke", {"confirm": "k"})
+    person.get("/console/keys")
+    person.post("/console/sign-out")
+    with server.store.unit(write=False) as unit:
+        logged = [(one.key, one.via, one.what.value) for one in unit.actions.list(None, 10)]
+    assert logged == [
+        ("boss", "console", what) for what in ("console.sign-out", "key.revoke", "key.create", "console.sign-in")
+    ]
+
+
 def test_no_api_takes_the_cookie(boss: str, keyed: Keyed, people: People) -> None:
     server = keyed()
     person = people(server)

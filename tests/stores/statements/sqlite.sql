@@ -746,8 +746,17 @@ INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (?, ?, 
 -- KeySql.revoke
 UPDATE api_key SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL;
 
+-- KeySql.ended
+SELECT ended_sessions FROM api_key WHERE name = ?;
+
+-- KeySql.shorten
+UPDATE api_key SET ended_sessions = ? WHERE name = ? AND ended_sessions = ?;
+
+-- KeySql.end
+UPDATE api_key SET ended_sessions = concat(coalesce(ended_sessions, ''), coalesce(?, '')) WHERE name = ?;
+
 -- KeySql.all
-SELECT name, digest, rules, created_at, revoked_at FROM api_key ORDER BY number;
+SELECT name, digest, rules, created_at, revoked_at, ended_sessions FROM api_key ORDER BY number;
 
 -- ActionSql.add
 INSERT INTO action (acted_at, api_key, via, what, queue_name, amount, detail) VALUES (?, ?, ?, ?, ?, ?, ?);

@@ -9,8 +9,10 @@ from penstock.edge.http import Response
 from penstock.edge.router import Route
 from penstock.faces.console.console import Console
 from penstock.faces.console.gate import ANYBODY, HOME, SIGN_IN, SIGNED_IN, own_path
-from penstock.faces.console.visit import Visit, route
+from penstock.faces.console.visit import VIA, Visit, route
 from penstock.faces.permission import TOO_MANY_WRONG_KEYS
+from penstock.model import ActionKind, Actor
+from penstock.pending import Pending
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ class _Entrance:
             return Response(303, b"", [(b"Location", back.encode()), (b"Cache-Control", b"no-store")])
         return self._page(visit, back, why=_WHY.get(visit.query.get("why", "")))
 
-    def sign_in(self, visit: Visit) -> Response:
+    def sign_in(self, visit: Visit) -> Response | Pending[Response]:
         console, back = self._console, own_path(visit.form.text("next", HOME))
         if not console.keyring.asks_for_keys:
             return visit.done("No key is needed here.", back)
@@ -61,20 +63,31 @@ class _Entrance:
         # Another session than before: no one can have planted this one. The browser says by itself whether it came
         # by TLS, perhaps to a proxy.
         secure = console.by_tls or visit.request.headers.get(b"origin", b"").startswith(b"https://")
-        visit.visitor.session = console.sessions.begin(key, secure)
-        visit.visitor.is_new = True
-        log.info("%s signed in to the console with the API key %s", visit.visitor.address, key.name)
-        return visit.done(f"Signed in as {key.name}.", back)
+        session = console.sessions.begin(key, secure)
 
-    def sign_out(self, visit: Visit) -> Response:
-        session = visit.visitor.session
-        if session.key is None:
+        def signed_in(_none: None) -> Response:
+            visit.visitor.session = session
+            visit.visitor.is_new = True
+            log.info("%s signed in to the console with the API key %s", visit.visitor.address, key.name)
+            return visit.done(f"Signed in as {key.name}.", back)
+
+        by = Actor(key.name, VIA)
+        return console.broker.actions.record(by, ActionKind.CONSOLE_SIGN_IN).map(signed_in)
+
+    def sign_out(self, visit: Visit) -> Response | Pending[Response]:
+        console, session, name = self._console, visit.visitor.session, visit.visitor.session.key
+        if name is None:
             return visit.done("No key is needed here.")
-        self._console.sessions.end(session)
-        visit.visitor.session = self._console.sessions.begin()
-        visit.visitor.is_new = True
-        log.info("%s signed out of the console, of the API key %s", visit.visitor.address, session.key)
-        return Response(303, b"", [(b"Location", f"{SIGN_IN}?why=out".encode()), (b"Cache-Control", b"no-store")])
+
+        def out(_none: None) -> Response:
+            console.keyring.end_session(name, session.id)
+            visit.visitor.session = console.sessions.begin()
+            visit.visitor.is_new = True
+            log.info("%s signed out of the console, of the API key %s", visit.visitor.address, name)
+            return Response(303, b"", [(b"Location", f"{SIGN_IN}?why=out".encode()), (b"Cache-Control", b"no-store")])
+
+        until = console.sessions.latest_end(session)
+        return console.broker.keys.end_session(name, session.id, until, visit.actor).map(out)
 
     def _page(self, visit: Visit, back: str, status: int = 200, why: str | None = None) -> Response:
         # A strict cookie does not come along with a link from elsewhere; it does with one on our own page.

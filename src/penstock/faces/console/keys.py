@@ -63,7 +63,7 @@ class _Keys:
                 raise error
             visit.form.refuse("name", str(error))
 
-        asked = self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules)
+        asked = self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules, visit.actor)
         return chained(asked.map(_whole, refused), answer)
 
     def revoke(self, visit: Visit) -> Pending[Response]:
@@ -76,7 +76,7 @@ class _Keys:
             self._keyring.expel(name)
             return visit.done(f"The key {name} is revoked: it is refused from now on.", PAGE)
 
-        return self._broker.keys.revoke(name).map(revoked)
+        return self._broker.keys.revoke(name, visit.actor).map(revoked)
 
     def _page(self, visit: Visit, status: int = 200) -> Pending[Response]:
         def page(found: list[Key]) -> Response:

@@ -2,8 +2,9 @@
 
 A cookie holds a session as a value and a signature under a key that is derived from the secret of the store. It names
 an API key and never holds its secret; what the key may do is looked up with every request, so that a key that is
-revoked ends its sessions. Where no keys are asked for there are sessions too, of no one in particular: the tokens
-against forged forms are bound to them.
+revoked ends its sessions. That a session was signed out of is kept with its key, in the store: a cookie that somebody
+has copied is worth nothing then, at any server. Where no keys are asked for there are sessions too, of no one in
+particular: the tokens against forged forms are bound to them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ _SIGNATURE_BYTES: Final = 32
 _LONGEST: Final = 2_000
 # A session is written again after this part of the time that it may be idle.
 _RENEWALS: Final = 10
-_ENDED_KEPT: Final = 10_000
 
 
 class Session(Struct, frozen=True, array_like=True):
@@ -73,8 +73,6 @@ class Sessions:
         self._randomness = randomness
         self._signing_key = keyring.derive(b"console session")
         self._read = msgspec.json.Decoder(Session).decode
-        # Until when each has to be remembered, by its id.
-        self._ended: dict[str, int] = {}
         # Cookies do not know ports: two servers on one machine must not sign each other out, and two on one store
         # may share.
         self.cookie = "penstock_" + self._sign(b"cookie", b"")[:4].hex()
@@ -106,11 +104,11 @@ class Sessions:
         """Of a session where keys are asked for."""
         if session is None or session.key is None:
             return Standing.NONE
-        if session.id in self._ended:
-            return Standing.ENDED
         key = self.key_of(session)
         if key is None:
             return Standing.REVOKED
+        if session.id in key.ended:
+            return Standing.ENDED
         now, terms = self._clock(), self._terms
         if now - session.seen_at > terms.idle_ms or now - session.began_at > terms.longest_ms:
             return Standing.IDLE
@@ -128,12 +126,9 @@ class Sessions:
             return None
         return msgspec.structs.replace(session, seen_at=now)
 
-    def end(self, session: Session) -> None:
-        """It cannot be used any more, not even with a cookie that was copied."""
-        now = self._clock()
-        if len(self._ended) >= _ENDED_KEPT:
-            self._ended = {ended: until for ended, until in self._ended.items() if until > now}
-        self._ended[session.id] = now + self._terms.longest_ms
+    def latest_end(self, session: Session) -> int:
+        """When it ends at the latest. Until then it must be remembered that it was signed out of."""
+        return session.began_at + self._terms.longest_ms + 1
 
     def token(self, session: Session) -> str:
         """What a form of this session has to carry, and no page of another origin can read."""

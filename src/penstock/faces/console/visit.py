@@ -16,6 +16,7 @@ from penstock.faces.console.gate import HOME, POLL, Needs, Visitor, cookies, is_
 from penstock.faces.console.rendering import environment
 from penstock.faces.permission import Gated
 from penstock.keys import EVERY_QUEUE, needed_rule
+from penstock.model import Actor
 from penstock.pending import Pending
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 Handling: TypeAlias = "Callable[[Visit], Response | Pending[Response]]"
 
+# What the log of actions calls the console.
+VIA: Final = "console"
 SMALL: Final = BodyRule(64 * 1024)
 _NOTE: Final = "penstock_note"
 _HEADERS: Final = (
@@ -75,6 +78,11 @@ class Visit:
     def is_fragment(self) -> bool:
         """Whether only the live part of the page is asked for."""
         return is_fragment(self.request)
+
+    @property
+    def actor(self) -> Actor:
+        """Who has something done, for the log of actions."""
+        return Actor(self.visitor.name, VIA)
 
     def may(self, action: str, queue: str = EVERY_QUEUE) -> bool:
         return self.visitor.may(action, queue)

@@ -315,6 +315,9 @@ class AnnouncedKeys:
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         return self._announced(self._keys.revoke(name, by))
 
+    def end_session(self, name: str, session: str, until: int, by: Actor | None = None) -> Pending[None]:
+        return self._announced(self._keys.end_session(name, session, until, by))
+
     def list(self, patient: bool = False) -> Pending[Sequence[Key]]:
         return self._keys.list(patient)
 

@@ -15,6 +15,7 @@ class MemoryKeys:
     def __init__(self, session: Session) -> None:
         self._tables = session.tables
         self._most = session.limits.keys
+        self._most_ended = session.limits.ended_sessions
 
     def create(self, key: Key) -> None:
         if key.name in self._tables.keys:
@@ -31,6 +32,15 @@ class MemoryKeys:
             return False
         self._tables.replace("keys", {**self._tables.keys, name: replace(key, revoked_at=now)})
         return True
+
+    def end_session(self, name: str, session: str, until: int, now: int) -> None:
+        key = self._tables.keys.get(name)
+        if key is None:
+            raise KeyNotFound(name)
+        ends = {one: end for one, end in self._tables.session_ends.items() if one in key.ended and end > now}
+        latest = sorted(ends, key=ends.__getitem__)[max(0, len(ends) - self._most_ended + 1) :]
+        self._tables.replace("session_ends", {**self._tables.session_ends, session: until})
+        self._tables.replace("keys", {**self._tables.keys, name: replace(key, ended=frozenset([*latest, session]))})
 
     def list(self) -> Sequence[Key]:
         return [*self._tables.keys.values()]

@@ -137,6 +137,8 @@ class Tables:
         self.ledger: list[LedgerRow] = []
         self.moves: dict[str, Move] = {}
         self.keys: dict[str, Key] = {}
+        # When sessions that were signed out of would have ended by themselves.
+        self.session_ends: dict[str, int] = {}
         self.actions: list[Action] = []
         self._last_action_number = 0
         # By the number of the queue, the consumer, and the shipment's own number.
@@ -334,6 +336,7 @@ class Tables:
             "ledger",
             "moves",
             "keys",
+            "session_ends",
             "shipments",
             "exports",
             "sendings",

@@ -73,7 +73,12 @@ TALLY = Table(
                 FROM tally WHERE queue > 0 GROUP BY queue) AS counted""",
     summed=True,
 )
-API_KEY = Table("api_key", "API key", _named("number name digest rules created_at revoked_at"), heavy=("rules",))
+API_KEY = Table(
+    "api_key",
+    "API key",
+    _named("number name digest rules created_at revoked_at ended_sessions"),
+    heavy=("rules", "ended_sessions"),
+)
 MOVE = Table(
     "move",
     "move",
