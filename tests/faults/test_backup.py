@@ -12,6 +12,7 @@ import pytest
 
 from penstock.model import Draft, Settings
 from penstock.stores import open_store
+from penstock.stores.verification.verification import verify
 from tests.faults.load import Load, create_queue, drain
 
 BACKUP = [sys.executable, "-m", "penstock", "backup"]
@@ -35,6 +36,7 @@ def test_what_was_answered_before_it_began_is_in_the_copy_or_finished(tmp_path: 
         with closing(open_store(f"sqlite:///{copy}")) as opened, opened.unit(write=False) as unit:
             bodies = {message.body for message in unit.messages.peek("q", 1_000_000)}
             assert unit.ledger.tally("q").arrived == len(bodies) + unit.ledger.tally("q").departed
+        assert verify(f"sqlite:///{copy}", print, bodies=True).findings == []
         assert sent_before - finished - bodies == set()
         assert deleted_before & bodies == set()
         # What was answered after it had ended cannot be in it; what is in it was sent by then, or was on its way.

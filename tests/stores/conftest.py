@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -43,6 +43,8 @@ from penstock.model import (
 )
 from penstock.stores import Store, Unit, open_store, protocol
 from penstock.stores.protocol import NOUNS, Messages, Noun, needed
+from penstock.stores.sql.engine import SqlStore
+from penstock.stores.verification.verification import verify
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def store(kind: Kind, tmp_path: Path, limits: Limits, request: pytest.FixtureReq
         with store.unit(write=False) as unit:
             if unit.ledger is not None:
                 check_conservation(unit)
+        if kind_has_tables(store):
+            assert verify(store.url, print, bodies=True).findings == []
 
 
 @pytest.fixture
@@ -156,6 +160,10 @@ def check_conservation(unit: Unit) -> None:
         seen = list(peek_all(unit, queue.name))
         assert (tally.arrived, live) == (live + tally.departed, len(seen))
         check_lines(queue, seen)
+
+
+def kind_has_tables(store: Store) -> TypeGuard[SqlStore]:
+    return hasattr(store, "raw")
 
 
 def peek_all(unit: Unit, queue: str) -> Iterator[Message]:

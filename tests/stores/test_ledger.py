@@ -58,6 +58,7 @@ def test_the_setting_of_the_moment_it_finishes_counts(verbs):
     verbs.create(ledger=LedgerMode.OFF)
     verbs.send(b"x", b"y")
     verbs.ack(*verbs.claim(limit=1))
+    verbs.now += 1
     verbs.update(ledger=LedgerMode.BODIES)
     verbs.ack(*verbs.claim())
     assert [row.body for row in verbs.rows()] == [b"y"]

@@ -9,6 +9,7 @@ import click
 
 from penstock import __version__
 from penstock.cli.backup import backup
+from penstock.cli.check import check
 from penstock.cli.claim import claim
 from penstock.cli.export import export, import_
 from penstock.cli.key import key
@@ -68,6 +69,7 @@ for _command in (
     pipeline,
     migrate_store,
     backup,
+    check,
     vsqs,
     completion,
 ):

@@ -456,8 +456,15 @@ def translated(error: pymysql.Error) -> PenstockError:
 class MariaDatabase:
     """`?ssl_ca=FILE` asks for TLS with that authority."""
 
-    def __init__(self, url: str, lock_timeout_ms: int = _LOCK_TIMEOUT_MS, entries_kept: int = _ENTRIES_KEPT) -> None:
-        """`entries_kept` is how many words of units that have written into the ledger may pile up."""
+    def __init__(
+        self,
+        url: str,
+        lock_timeout_ms: int = _LOCK_TIMEOUT_MS,
+        entries_kept: int = _ENTRIES_KEPT,
+        answer_timeout_s: int = 60,
+    ) -> None:
+        """`entries_kept` is how many words of units that have written into the ledger may pile up. `answer_timeout_s`
+        is how long a statement may take."""
         parts = address(url)
         params = dict(parse_qsl(parts.query))
         authority = params.pop("ssl_ca", None)
@@ -480,7 +487,7 @@ class MariaDatabase:
             "database": database,
             "charset": "utf8mb4",
             "connect_timeout": 5,
-            "read_timeout": 60,
+            "read_timeout": answer_timeout_s,
             "write_timeout": 60,
             "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
             "init_command": _SETTINGS.format(lock_timeout_s=max(1, lock_timeout_ms // 1000)),
