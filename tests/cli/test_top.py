@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
+from typing import Any
 
-from penstock.cli.top import Rates, rates_of
-from penstock.client import Client, Process
+import pytest
+
+from penstock.cli.top import Rates, _Top, line_of, rates_of
+from penstock.client import Client, Count, Process, Queue, Tally
 
 BEFORE = Process("server", 1, 1.0, 1 << 20, 1, 100, 0, 10, 50)
 AFTER = Process("server", 1, 2.0, 1 << 20, 1, 300, 0, 20, 150)
@@ -22,7 +30,8 @@ def test_what_was_done_in_a_second():
 def test_once(run, server):
     with Client(server.url) as client:
         client.create_queue("q")
-    rows = [line.split() for line in run("top", "--once", "--every", "100ms").stdout.splitlines()]
+    told = run("top", "--once", "--every", "100ms").stdout.partition("\n\n")[0]
+    rows = [line.split() for line in told.splitlines()]
     assert rows[0] == [
         *("PROCESS", "PID", "CPU", "%", "MEMORY", "CONNECTIONS", "WAITING"),
         *("REQUESTS/S", "UNITS/S", "OPERATIONS/S"),
@@ -47,6 +56,116 @@ def test_it_goes_on_until_it_is_interrupted(server):
         assert process.wait() == 130
     assert first["processes"][0]["per_second"]["requests"] is None
     assert second["processes"][0]["per_second"]["requests"] > 0
+
+
+def queues_of(run_json, *words: str) -> list[dict[str, Any]]:
+    return run_json("top", "--once", "--every", "100ms", *words)["queues"]
+
+
+@pytest.fixture
+def three(server) -> Client:
+    """A queue with old messages, one with many, and one that is empty."""
+    with Client(server.url) as client:
+        client.create_queue("dead")
+        client.create_queue("old", redrive={"max_receives": 1, "dead_letter_queue": "dead"})
+        client.create_queue("many")
+        client.send("dead", "d")
+        client.send("old", "x")
+        server.clock.advance(60)
+        client.send_many("many", ["x"] * 5)
+        client.claim("many", limit=2)
+        client.send("many", "later", delay_ms=60_000)
+        yield client
+
+
+def test_the_queues_whose_messages_wait_longest_come_first(three, run_json):
+    queues = queues_of(run_json)
+    assert {queue["name"] for queue in queues[:2]} == {"dead", "old"}
+    assert queues[2]["name"] == "many"
+    assert (queues[2]["ready"], queues[2]["claimed"], queues[2]["delayed"]) == (3, 2, 1)
+    assert next(queue for queue in queues if queue["name"] == "old")["dead_letters"] == 1
+    assert queues[2]["dead_letters"] is None
+    assert queues[0]["oldest_ready_ms"] >= queues[2]["oldest_ready_ms"]
+    assert queues[0]["arrived"] == 0
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"), [("ready", "many"), ("claimed", "many"), ("delayed", "many"), ("name", "dead")]
+)
+def test_sort(sort, first, three, run_json):
+    assert queues_of(run_json, "--sort", sort)[0]["name"] == first
+
+
+def test_filter_and_limit(three, run_json):
+    assert [queue["name"] for queue in queues_of(run_json, "--filter", "*d")] == ["dead", "old"]
+    assert len(queues_of(run_json, "--limit", "1")) == 1
+    assert queues_of(run_json, "--limit", "0") == []
+
+
+def test_rates_are_of_what_was_seen_between_two_looks():
+    count = Count(1, 1, 0, 0, True, 1_000, 1_000)
+    queue = Queue("q", 1, {}, count)
+    line = line_of(queue, 5_000, {}, Tally(10, 4), Tally(30, 8), 2.0)
+    assert (line.arrived, line.departed, line.oldest_ready_ms) == (10.0, 2.0, 4_000)
+    assert line_of(queue, 5_000, {}, None, Tally(30, 8), 2.0).arrived is None
+
+
+class Terminal:
+    """`penstock top` on a terminal of its own."""
+
+    def __init__(self, url: str, columns: int = 120, lines: int = 30) -> None:
+        self.ours, theirs = pty.openpty()
+        self.resize(columns, lines)
+        command = [sys.executable, "-m", "penstock", "top", "--url", url, "--every", "1h"]
+        environ = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env={**environ, "TERM": "xterm"},
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        self.shown = ""
+
+    def resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def read_until(self, text: str) -> str:
+        """What was shown until then."""
+        while text not in self.shown:
+            self.shown += os.read(self.ours, 65536).decode()
+        before, _, self.shown = self.shown.partition(text)
+        return before + text
+
+    def press(self, key: bytes) -> int:
+        os.write(self.ours, key)
+        code = self.process.wait()
+        os.close(self.ours)
+        return code
+
+
+def test_on_a_terminal_it_ends_with_q(server, three):
+    terminal = Terminal(server.url)
+    shown = terminal.read_until("many")
+    assert "PROCESS" in shown
+    assert "QUEUE" in shown
+    assert terminal.press(b"q") == 0
+
+
+def test_a_terminal_of_another_size_is_drawn_at_once(server, three):
+    terminal = Terminal(server.url)
+    terminal.read_until("many")
+    terminal.resize(40, 4)
+    os.kill(terminal.process.pid, signal.SIGWINCH)
+    drawn = terminal.read_until("PROCESS")
+    drawn += terminal.read_until("\n")
+    assert "…" in drawn
+    assert terminal.press(b"q") == 0
+
+
+def test_the_name_of_a_queue_cannot_steer_a_terminal():
+    queue = Queue("a\x1b[2Jb\nc", 1, {}, None)
+    view = _Top(None, False, in_lines=True, sort="name", pattern="*", limit=5)
+    view._found = [], [line_of(queue, 1)]
+    assert not any("\x1b" in line or "\n" in line for line in view.lines(80))
 
 
 def test_a_server_that_is_not_there(run):

@@ -9,6 +9,7 @@ import click
 
 from penstock import __version__
 from penstock.cli.backup import backup
+from penstock.cli.bench import bench
 from penstock.cli.check import check
 from penstock.cli.claim import claim
 from penstock.cli.export import export, import_
@@ -66,6 +67,7 @@ for _command in (
     ledger,
     key,
     top,
+    bench,
     pipeline,
     migrate_store,
     backup,
