@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import limits
-from penstock.model import JsonValue, Selection
+from penstock.model import JsonValue, MessageState, Selection, WantedAttribute
 from penstock.selection import Selector, parse_path
 
 SENT_AT = 1_000
@@ -18,7 +18,7 @@ SENT_AT = 1_000
 
 def is_meant(selection: Selection, body: bytes = b"", receives: int = 0, content_type: str | None = None) -> bool:
     selector = Selector(selection)
-    return selector.admits(SENT_AT, receives, content_type) and selector.finds(body)
+    return selector.admits(SENT_AT, receives, content_type, MessageState.READY) and selector.finds(body, None)
 
 
 def test_without_conditions_everything_is_meant():
@@ -146,3 +146,28 @@ def test_every_value_has_a_path(steps):
 def test_any_text_is_a_path_or_refused(text):
     with suppress(ValueError):
         parse_path("$" + text)
+
+
+@pytest.mark.parametrize("state", MessageState)
+def test_a_state_is_that_state_alone(state):
+    selector = Selector(Selection(state=state))
+    assert [one for one in MessageState if selector.admits(SENT_AT, 0, None, one)] == [state]
+    assert not selector.reads_bodies
+
+
+@pytest.mark.parametrize(
+    ("wanted", "attributes", "meant"),
+    [
+        (WantedAttribute("kind"), {"kind": ""}, True),
+        (WantedAttribute("kind"), {"Kind": "x"}, False),
+        (WantedAttribute("kind"), None, False),
+        (WantedAttribute("kind", "test"), {"kind": "test", "other": "x"}, True),
+        (WantedAttribute("kind", "test"), {"kind": "tests"}, False),
+        (WantedAttribute("kind", ""), {"kind": ""}, True),
+        (WantedAttribute("kind", ""), {"kind": "x"}, False),
+    ],
+)
+def test_an_attribute_is_there_or_has_a_value(wanted, attributes, meant):
+    selector = Selector(Selection(attribute=wanted))
+    assert selector.finds(b"", attributes) is meant
+    assert selector.reads_bodies

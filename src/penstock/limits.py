@@ -51,7 +51,9 @@ LABEL_VALUE_LENGTH = 256
 RULES = 100
 # Of what is told of an action, in characters.
 ACTION_DETAIL_LENGTH = 4_000
-# What a filter of a move may consist of.
+# Messages that a caller may name at once, to be deleted or moved.
+NAMED_LIMIT = 1_000
+# What a filter of a move or a scan may consist of.
 FILTER_TEXT_LENGTH = 1_000
 PATH_LENGTH = 255
 PATH_STEPS = 16
@@ -97,6 +99,9 @@ class Limits:
     # The bodies that one step of a move looks into, and the messages that one with a pace looks at.
     move_bytes: int = 4 * 1024 * 1024
     move_page_rows: int = 100
+    # Messages that one scan of a queue looks at, and rows that one of the ledger does; and the bodies that it reads.
+    scan_rows: int = 10_000
+    scan_bytes: int = 64 * 1024 * 1024
     # How long the outcome of a move can be asked for.
     move_kept_ms: int = 24 * 60 * 60 * 1000
     # How long the end of a shipment can be asked for, and how long a settled one that was kept stays readable.

@@ -162,6 +162,53 @@ class Message(Struct, frozen=True, gc=False, array_like=True):
     first_claimed_at: int | None = None
 
 
+class MessageState(StrEnum):
+    """What a message is waiting for: `policy.state` decides. One behind another of its group counts as ready, and one
+    in a shipment as claimed."""
+
+    READY = "ready"
+    DELAYED = "delayed"
+    CLAIMED = "claimed"
+
+
+class Found(Struct, frozen=True):
+    """A message that was looked for, as it is at one instant, in any state. `shipped` says that it is in a shipment,
+    which alone may end its claim."""
+
+    message: Message
+    state: MessageState
+    last_claimed_at: int | None = None
+    shipped: bool = False
+
+
+class Scan(Struct, frozen=True):
+    """Messages that were looked for in a queue: `examined` says how many were looked at, `after` where to go on, None
+    past the end, and `read` how many bytes of bodies and attributes were read."""
+
+    messages: list[Found]
+    examined: int
+    after: PeekAfter | None
+    read: int = 0
+
+
+class Dealing(StrEnum):
+    """What has become of one of the messages that a caller has named."""
+
+    DONE = "done"
+    MISSING = "missing"  # it is not in this queue, or not any more
+    SHIPPED = "shipped"  # it is in a shipment, which alone may end it
+    HOMELESS = "homeless"  # it stays, because the queue it came from does not exist
+    TWIN = "twin"  # it stays, because what was sent in its place is the twin of another and was not stored
+
+
+class Resent(Struct, frozen=True):
+    """What has become of a message in whose place another was to be sent. `id` is that of the new one; where `dealing`
+    is TWIN, of the message that kept it from being stored; else None."""
+
+    dealing: Dealing
+    id: str | None = None
+
+
 class Claimed(Struct, frozen=True):
     """`more` says that the claim stopped at a limit of one unit, not at the end of the queue."""
 
@@ -308,6 +355,15 @@ class LedgerFilter(Struct, frozen=True):
     before: int | None = None
 
 
+class LedgerScan(Struct, frozen=True):
+    """Rows of the ledger, the latest first: `examined` says how many were looked at, and `below` is the number below
+    which to go on, None past the end."""
+
+    rows: list[LedgerRow]
+    examined: int
+    below: int | None
+
+
 class Key(Struct, frozen=True):
     """An API key: its secret is kept only as a keyed hash. `rules` are texts such as `queue|post|orders-*`. `ended` are
     sessions of the console that were signed out of before their time."""
@@ -411,6 +467,13 @@ class JsonValue(Struct, frozen=True):
     value: str | int | float | bool | None
 
 
+class WantedAttribute(Struct, frozen=True, omit_defaults=True):
+    """An attribute with this value, or with any where that is None."""
+
+    name: str
+    value: str | None = None
+
+
 class Selection(Struct, frozen=True, omit_defaults=True):
     """Which messages are meant: those for which all that is given holds. Instants and numbers are meant themselves."""
 
@@ -421,6 +484,16 @@ class Selection(Struct, frozen=True, omit_defaults=True):
     content_type: str | None = None
     text: str | None = None
     json: JsonValue | None = None
+    state: MessageState | None = None
+    attribute: WantedAttribute | None = None
+
+
+class MoveAction(StrEnum):
+    """What becomes of the messages that a move means."""
+
+    MOVE = "move"  # they go to its target, or home
+    DELETE = "delete"  # they finish as purged
+    RELEASE = "release"  # their claims end, and they are ready
 
 
 class MoveTerms(Struct, frozen=True, omit_defaults=True):
@@ -432,6 +505,7 @@ class MoveTerms(Struct, frozen=True, omit_defaults=True):
     per_second: int | None = None
     dry_run: bool = False
     as_new: bool = False
+    action: MoveAction = MoveAction.MOVE
 
 
 WHOLE = MoveTerms()
@@ -448,7 +522,8 @@ ANY_AGE = Ages()
 
 
 class Move(Struct, frozen=True):
-    """Messages of one queue on their way into another, in steps. `through` is the last sequence number that
+    """Messages of one queue on their way into another, or whatever else the `action` of its terms does to them, in
+    steps. `moved` counts those that have been dealt with so. `through` is the last sequence number that
     belongs to it: what is sent to the source later stays there. Without a target each dead letter goes back to the
     queue it came from; `homeless` counts those that cannot. `place` is how far a move that chooses has come, and
     `next_at` when its pace lets it go on. `claimed` says that claimed ones go along. `total` is how many messages the

@@ -12,12 +12,16 @@ from penstock import limits
 from penstock.errors import InvalidRequest, MoveConflict, SettingFixed, ShipmentConflict
 from penstock.ids import KEY_BYTES, body_hash, dedup_key_of
 from penstock.model import (
+    ANY_AGE,
+    Ages,
     Dedup,
     DedupScope,
     Draft,
     ExportRef,
     Groups,
+    MessageState,
     Move,
+    MoveAction,
     QueueChange,
     Selection,
     Settings,
@@ -137,6 +141,17 @@ def is_hidden(ready_at: int) -> bool:
     return ready_at not in (0, limits.BEHIND)
 
 
+def state(settings: Settings, now: int, ready_at: int, receives: int, is_claimed: bool) -> MessageState:
+    """The state of a message at an instant. `is_claimed` says that its `ready_at` is the end of a claim, if it has one:
+    it was received, and its latest claim was not released with a delay."""
+    if ready_at in (0, limits.BEHIND):
+        return MessageState.READY
+    if ready_at > now:
+        return MessageState.CLAIMED if is_claimed else MessageState.DELAYED
+    backs_off = is_claimed and ready_at + backoff_ms(settings, receives) > now
+    return MessageState.DELAYED if backs_off else MessageState.READY
+
+
 def refuse_conflict(source: str, target: str | None, unfinished: Iterable[Move]) -> None:
     """One move of a queue at a time: two in a ring would carry the same messages round forever. A dry run disturbs no
     other."""
@@ -146,7 +161,27 @@ def refuse_conflict(source: str, target: str | None, unfinished: Iterable[Move])
 
 
 def takes_everything(move: Move) -> bool:
-    return move.terms.selection == Selection() and not move.terms.dry_run
+    """Whether a move takes all there is to its target, and so needs to look at none of it."""
+    is_whole = move.terms.selection == Selection() and not move.terms.dry_run
+    return is_whole and move.target is not None and move.terms.action is MoveAction.MOVE
+
+
+def takes_claimed(move: Move) -> bool:
+    """What is claimed stays, unless it is asked for."""
+    terms = move.terms
+    is_meant = terms.selection.state is MessageState.CLAIMED or terms.action is MoveAction.RELEASE
+    return move.claimed or is_meant
+
+
+def aged(selection: Selection, ages: Ages, now: int) -> Selection:
+    """An age becomes an instant, so that what takes long means the same messages to its end."""
+    if ages == ANY_AGE:
+        return selection
+    return msgspec.structs.replace(
+        selection,
+        sent_since=None if ages.newer_than_ms is None else now - ages.newer_than_ms + 1,
+        sent_until=None if ages.older_than_ms is None else now - ages.older_than_ms,
+    )
 
 
 def move_room(move: Move, limit: int) -> int:

@@ -1,14 +1,15 @@
-"""Which messages of a queue a move selects: by age, receives, content type, and what is in the body."""
+"""Which messages of a queue a move or a scan selects: by age, state, receives, content type, attributes, and what is
+in the body."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from penstock import limits
-from penstock.model import Selection
+from penstock.model import MessageState, Selection
 
 _DOTTED = r"\.(?P<name>[A-Za-z_][A-Za-z0-9_-]*)"
 _INDEX = r"\[(?P<index>0|[1-9][0-9]{0,8})\]"
@@ -64,11 +65,14 @@ class Selector:
 
     @property
     def reads_bodies(self) -> bool:
-        return self._text is not None or self._path is not None
+        """Whether it takes a message's body or attributes to tell."""
+        return self._text is not None or self._path is not None or self._selection.attribute is not None
 
-    def admits(self, sent_at: int, receives: int, content_type: str | None) -> bool:
-        """Whether a message is selected, as far as can be told without its body."""
+    def admits(self, sent_at: int, receives: int, content_type: str | None, state: MessageState) -> bool:
+        """Whether a message is selected, as far as can be told without its body and attributes."""
         wanted = self._selection
+        if wanted.state is not None and state is not wanted.state:
+            return False
         if wanted.sent_until is not None and sent_at > wanted.sent_until:
             return False
         if wanted.sent_since is not None and sent_at < wanted.sent_since:
@@ -79,8 +83,13 @@ class Selector:
             return False
         return self._media_type is None or (content_type is not None and _media_type(content_type) == self._media_type)
 
-    def finds(self, body: bytes) -> bool:
-        """Whether the body is selected."""
+    def finds(self, body: bytes, attributes: Mapping[str, str] | None) -> bool:
+        """Whether the body and the attributes are selected."""
+        wanted = self._selection.attribute
+        if wanted is not None:
+            value = None if attributes is None else attributes.get(wanted.name)
+            if value is None or wanted.value not in (None, value):
+                return False
         if self._text is not None and self._text not in body:
             return False
         if self._selection.json is None or self._path is None:

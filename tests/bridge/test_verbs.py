@@ -20,11 +20,16 @@ from penstock.model import (
     ActionKind,
     Actor,
     Ages,
+    Draft,
     ExportRef,
+    LedgerFilter,
+    MessageState,
     MoveTerms,
     QueueChange,
+    Selection,
     Settings,
     ShipmentRef,
+    WantedAttribute,
 )
 
 NOUNS = {
@@ -60,6 +65,9 @@ SAMPLES = {
     QueueChange: QueueChange(delay_ms=0),
     MoveTerms: WHOLE,
     Ages: ANY_AGE,
+    Draft: Draft(b"\x00"),
+    Selection: Selection(state=MessageState.CLAIMED, attribute=WantedAttribute("kind")),
+    LedgerFilter: LedgerFilter("q"),
     ShipmentRef: ShipmentRef("q", "c", 3),
     ExportRef: ExportRef("c", 3),
 }

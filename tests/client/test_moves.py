@@ -78,3 +78,27 @@ def test_what_is_not_there(two):
             ask("none")
     with pytest.raises(QueueNotFound, match="'none'"):
         two.move("jobs", "none")
+
+
+def test_what_matches_is_deleted(two):
+    *_, ended = two.follow_move(two.delete_matching("jobs", text="n", limit=1).id, every_s=0.01)
+    assert (ended.action, ended.target, ended.status, ended.moved) == ("delete", None, "complete", 1)
+    assert [message.text for message in two.peek("jobs").messages] == ['{"n": 2}', "three"]
+
+
+def test_what_is_claimed_is_deleted_when_it_is_asked_for(two):
+    two.claim("jobs", 1)
+    two.send("jobs", "kind", attributes={"kind": "test"})
+    *_, stays = two.follow_move(two.delete_matching("jobs", text='"n": 1').id, every_s=0.01)
+    *_, goes = two.follow_move(two.delete_matching("jobs", text='"n": 1', claimed=True).id, every_s=0.01)
+    *_, kind = two.follow_move(two.delete_matching("jobs", attribute={"name": "kind"}).id, every_s=0.01)
+    assert [(one.claimed, one.moved) for one in (stays, goes, kind)] == [(False, 0), (True, 1), (False, 1)]
+
+
+def test_claims_on_what_matches_end(two):
+    two.claim("jobs", 2)
+    *_, ended = two.follow_move(two.release_matching("jobs", text="1").id, every_s=0.01)
+    assert (ended.action, ended.moved) == ("release", 1)
+    assert [message.text for message in two.claim("jobs")] == ['{"n": 1}']
+    *_, counted = two.follow_move(two.release_matching("jobs", state="claimed", dry_run=True).id, every_s=0.01)
+    assert counted.matched == 2

@@ -60,6 +60,7 @@ def test_the_public_surface():
         *("pause_queue", "resume_queue"),
         *("send", "send_many", "send_once", "send_lines", "claim", "ack", "renew", "release", "peek", "purge"),
         *("move", "redrive", "find_move", "cancel_move", "moves", "follow_move"),
+        *("delete_matching", "release_matching"),
         *("claim_shipment", "shipment", "shipments", "next_shipment", "read_shipment"),
         *("settle_shipment", "release_shipment", "beat_shipment"),
         *("ledger", "claim_export", "export", "exports", "next_export", "read_export", "settle_export"),

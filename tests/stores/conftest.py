@@ -200,8 +200,9 @@ USUAL: dict[str, object] = {
     "start": 0,
     "limit": 1_000,
     "hold_ms": 60_000,
+    "rows": 1_000,
 }
-_CHANGES_NOTHING = {"find", "list", "unfinished", "read"}
+_CHANGES_NOTHING = {"find", "latest", "list", "scan", "unfinished", "read"}
 
 
 class NounVerbs:
@@ -255,6 +256,8 @@ class Verbs:
         self.store = store
         self.now = 1_000_000
         self.stirred: set[str] = set()
+        self.messages = NounVerbs(self, "messages")
+        self.ledger = NounVerbs(self, "ledger")
         self.moves = NounVerbs(self, "moves")
         self.shipments = NounVerbs(self, "shipments")
         self.exports = NounVerbs(self, "exports")

@@ -24,21 +24,28 @@ from penstock.model import (
     Count,
     CountedPage,
     CreatedKey,
+    Dealing,
     Draft,
     Export,
     ExportRef,
+    Found,
     Key,
     LedgerFilter,
     LedgerRow,
+    LedgerScan,
     Message,
     Move,
     MoveTerms,
+    Outcome,
     PeekAfter,
     Queue,
     QueueChange,
     QueuePage,
     QueueReport,
     Receipt,
+    Resent,
+    Scan,
+    Selection,
     Sent,
     SentOnce,
     Settings,
@@ -115,6 +122,45 @@ class RemoteBroker:
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
         return self.call("peek", queue, limit, after)
+
+    def scan(
+        self, queue: str, selection: Selection, limit: int, ages: Ages = ANY_AGE, after: PeekAfter | None = None
+    ) -> Pending[Scan]:
+        return self.call("scan", queue, selection, limit, ages, after)
+
+    def find_message(self, queue: str, message_id: str) -> Pending[Found | None]:
+        return self.call("find_message", queue, message_id)
+
+    def delete_messages(
+        self, queue: str, message_ids: Sequence[str], by: Actor | None = None
+    ) -> Pending[list[Dealing]]:
+        return self.call("delete_messages", queue, message_ids, by)
+
+    def release_messages(
+        self, queue: str, message_ids: Sequence[str], by: Actor | None = None
+    ) -> Pending[list[Dealing]]:
+        return self.call("release_messages", queue, message_ids, by)
+
+    def move_messages(
+        self,
+        queue: str,
+        message_ids: Sequence[str],
+        target: str | None = None,
+        as_new: bool = False,
+        by: Actor | None = None,
+    ) -> Pending[list[Dealing]]:
+        return self.call("move_messages", queue, message_ids, target, as_new, by)
+
+    def resend(
+        self,
+        queue: str,
+        message_id: str,
+        draft: Draft,
+        target: str | None = None,
+        rules: Sequence[str] | None = None,
+        by: Actor | None = None,
+    ) -> Pending[Resent]:
+        return self.call("resend", queue, message_id, draft, target, rules, by)
 
     def count(self, queue: str) -> Pending[Count]:
         return self.call("count", queue)
@@ -218,6 +264,15 @@ class RemoteLedger:
 
     def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> Pending[list[LedgerRow]]:
         return self._broker.call("ledger.rows", after, limit, wanted)
+
+    def latest(
+        self,
+        limit: int,
+        wanted: LedgerFilter,
+        outcomes: Sequence[Outcome] | None = None,
+        below: int | None = None,
+    ) -> Pending[LedgerScan]:
+        return self._broker.call("ledger.latest", limit, wanted, outcomes, below)
 
 
 class RemoteExports:

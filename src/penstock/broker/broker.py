@@ -22,13 +22,19 @@ from penstock.broker.ledger import Exports, Ledger
 from penstock.broker.messages import (
     AckPermitted,
     CountMessages,
+    DeleteMessages,
+    FindMessage,
     Locate,
+    MoveMessages,
     Peek,
     Purge,
     PurgeOlder,
     Release,
     ReleaseAll,
+    ReleaseMessages,
     Renew,
+    Resend,
+    ScanMessages,
 )
 from penstock.broker.moves import Moves
 from penstock.broker.operations import Claim, Operation
@@ -50,9 +56,14 @@ from penstock.broker.queues import (
 from penstock.broker.shipments import Shipments
 from penstock.clock import Clock
 from penstock.model import (
+    ANY_AGE,
     Actor,
+    Ages,
     Count,
     CountedPage,
+    Dealing,
+    Draft,
+    Found,
     Message,
     PeekAfter,
     Queue,
@@ -60,6 +71,9 @@ from penstock.model import (
     QueuePage,
     QueueReport,
     Receipt,
+    Resent,
+    Scan,
+    Selection,
     Settings,
 )
 from penstock.pending import Pending
@@ -158,6 +172,45 @@ class LocalBroker:
 
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> Pending[list[Message]]:
         return self._commit.work(Peek(queue, limit, after))
+
+    def scan(
+        self, queue: str, selection: Selection, limit: int, ages: Ages = ANY_AGE, after: PeekAfter | None = None
+    ) -> Pending[Scan]:
+        return self._commit.work(ScanMessages(queue, selection, limit, ages, Scan([], 0, after)))
+
+    def find_message(self, queue: str, message_id: str) -> Pending[Found | None]:
+        return self._commit.work(FindMessage(queue, message_id))
+
+    def delete_messages(
+        self, queue: str, message_ids: Sequence[str], by: Actor | None = None
+    ) -> Pending[list[Dealing]]:
+        return self._commit.work(DeleteMessages(queue, message_ids, by))
+
+    def release_messages(
+        self, queue: str, message_ids: Sequence[str], by: Actor | None = None
+    ) -> Pending[list[Dealing]]:
+        return self._commit.work(ReleaseMessages(queue, message_ids, by))
+
+    def move_messages(
+        self,
+        queue: str,
+        message_ids: Sequence[str],
+        target: str | None = None,
+        as_new: bool = False,
+        by: Actor | None = None,
+    ) -> Pending[list[Dealing]]:
+        return self._commit.work(MoveMessages(queue, message_ids, target, as_new, by))
+
+    def resend(
+        self,
+        queue: str,
+        message_id: str,
+        draft: Draft,
+        target: str | None = None,
+        rules: Sequence[str] | None = None,
+        by: Actor | None = None,
+    ) -> Pending[Resent]:
+        return self._commit.work(Resend(queue, message_id, draft, target, rules, by))
 
     def count(self, queue: str) -> Pending[Count]:
         return self._commit.work(CountMessages(queue))

@@ -11,7 +11,7 @@ from penstock.broker.commit import Commit
 from penstock.broker.operations import Again
 from penstock.errors import ShipmentNotFound
 from penstock.limits import Limits
-from penstock.model import ClaimedExport, Counted, Export, ExportRef, LedgerFilter, LedgerRow
+from penstock.model import ClaimedExport, Counted, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit, needed
 
@@ -22,6 +22,15 @@ class Ledger:
 
     def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> Pending[list[LedgerRow]]:
         return self._commit.work(ListRows(after, limit, wanted))
+
+    def latest(
+        self,
+        limit: int,
+        wanted: LedgerFilter,
+        outcomes: Sequence[Outcome] | None = None,
+        below: int | None = None,
+    ) -> Pending[LedgerScan]:
+        return self._commit.work(ScanLedger(limit, wanted, outcomes, LedgerScan([], 0, below)))
 
 
 class Exports:
@@ -52,6 +61,28 @@ class ListRows(Struct, frozen=True):
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[LedgerRow]:
         return needed(unit.ledger, "ledger").rows(self.after, self.limit, self.wanted)
+
+
+class ScanLedger(Struct, frozen=True):
+    """In steps, until enough is found, or enough was looked at."""
+
+    limit: int
+    wanted: LedgerFilter
+    outcomes: Sequence[Outcome] | None
+    so_far: LedgerScan
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, _now: int, limits: Limits) -> LedgerScan | Again:
+        so_far = self.so_far
+        limit = self.limit - len(so_far.rows)
+        rows = min(limits.step_rows, limits.scan_rows - so_far.examined)
+        ledger = needed(unit.ledger, "ledger")
+        step = ledger.latest(so_far.below, limit, rows, self.wanted, self.outcomes)
+        scan = LedgerScan([*so_far.rows, *step.rows], so_far.examined + step.examined, step.below)
+        is_enough = len(scan.rows) >= self.limit or scan.examined >= limits.scan_rows
+        if scan.below is None or is_enough or sum(len(row.body or b"") for row in scan.rows) >= limits.claim_bytes:
+            return scan
+        return Again(ScanLedger(self.limit, self.wanted, self.outcomes, scan))
 
 
 class ClaimExport(Struct, frozen=True):

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
 
+from penstock import policy
 from penstock.broker.entries import detail_of, write_down
 from penstock.broker.operations import Again
-from penstock.errors import NotPermitted
-from penstock.keys import permits
+from penstock.errors import InvalidRequest, NotPermitted, QueueNotFound
+from penstock.keys import needed_rule, permits
 from penstock.limits import Limits
-from penstock.model import ActionKind, Actor, Count, Groups, Message, PeekAfter, Receipt
+from penstock.model import (
+    ANY_AGE,
+    ActionKind,
+    Actor,
+    Ages,
+    Count,
+    Dealing,
+    Dedup,
+    Draft,
+    Found,
+    Groups,
+    Message,
+    PeekAfter,
+    Receipt,
+    Resent,
+    Scan,
+    Selection,
+)
 from penstock.stores.protocol import Unit, needed
 
 
@@ -150,6 +168,156 @@ class Peek(Struct, frozen=True):
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[Message]:
         return needed(unit.messages, "messages").peek(self.queue, self.limit, self.after)
+
+
+class ScanMessages(Struct, frozen=True):
+    """In steps, until enough is found, or enough was looked at or read."""
+
+    queue: str
+    selection: Selection
+    limit: int
+    ages: Ages
+    so_far: Scan
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Scan | Again:
+        selection, so_far = policy.aged(self.selection, self.ages, now), self.so_far
+        limit = self.limit - len(so_far.messages)
+        rows = min(limits.step_rows, limits.scan_rows - so_far.examined)
+        step = needed(unit.messages, "messages").scan(self.queue, selection, now, limit, rows, so_far.after)
+        found = [*so_far.messages, *step.messages]
+        scan = Scan(found, so_far.examined + step.examined, step.after, so_far.read + step.read)
+        is_enough = len(found) >= self.limit or scan.examined >= limits.scan_rows or scan.read >= limits.scan_bytes
+        if scan.after is None or is_enough or _size(found) >= limits.claim_bytes:
+            return scan
+        return Again(ScanMessages(self.queue, selection, self.limit, ANY_AGE, scan))
+
+
+def _size(found: Sequence[Found]) -> int:
+    return sum(len(one.message.body) for one in found)
+
+
+class FindMessage(Struct, frozen=True):
+    queue: str
+    message_id: str
+    writes: ClassVar[bool] = False
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Found | None:
+        return needed(unit.messages, "messages").find(self.queue, self.message_id, now)
+
+
+class DeleteMessages(Struct, frozen=True):
+    queue: str
+    message_ids: Sequence[str]
+    by: Actor | None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> list[Dealing]:
+        dealings = needed(unit.messages, "messages").delete(self.queue, self.message_ids, now)
+        _note(unit, self.by, ActionKind.MESSAGES_DELETE, now, self.queue, dealings, _ids(self.message_ids, dealings))
+        return dealings
+
+
+class ReleaseMessages(Struct, frozen=True):
+    queue: str
+    message_ids: Sequence[str]
+    by: Actor | None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> list[Dealing]:
+        messages = needed(unit.messages, "messages")
+        if unit.find_queue(self.queue) is None:
+            raise QueueNotFound(self.queue)
+        receipts = [Receipt(message_id, None, self.queue) for message_id in self.message_ids]
+        dealings = [Dealing.DONE if done else Dealing.MISSING for done in messages.release(receipts, now, 0)]
+        _note(unit, self.by, ActionKind.MESSAGES_RELEASE, now, self.queue, dealings, _ids(self.message_ids, dealings))
+        return dealings
+
+
+class MoveMessages(Struct, frozen=True):
+    queue: str
+    message_ids: Sequence[str]
+    target: str | None
+    as_new: bool
+    by: Actor | None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> list[Dealing]:
+        if self.queue == self.target:
+            raise InvalidRequest("a queue cannot be moved into itself")
+        moves = needed(unit.moves, "moves")
+        dealings = list(moves.move_named(self.queue, self.message_ids, self.target, now, self.as_new))
+        detail = {"target": self.target, **_ids(self.message_ids, dealings)}
+        _note(unit, self.by, ActionKind.MESSAGES_MOVE, now, self.queue, dealings, detail)
+        return dealings
+
+
+# Ids that an entry in the log of actions names; it tells the number of all.
+_NAMED = 20
+
+
+def _ids(message_ids: Sequence[str], dealings: Sequence[Dealing]) -> dict[str, object]:
+    done = [one for one, dealing in zip(message_ids, dealings, strict=True) if dealing is Dealing.DONE]
+    return {"ids": done[:_NAMED]}
+
+
+def _note(
+    unit: Unit,
+    by: Actor | None,
+    what: ActionKind,
+    now: int,
+    queue: str,
+    dealings: Sequence[Dealing],
+    detail: Mapping[str, object],
+) -> None:
+    count = sum(dealing is Dealing.DONE for dealing in dealings)
+    if count:
+        write_down(unit, by, what, now, queue, count, detail_of(detail))
+
+
+class Resend(Struct, frozen=True):
+    """The new message is sent before the old one is deleted: where it is not stored, nothing is lost. Only where the
+    old one itself stands in its way, that goes first."""
+
+    queue: str
+    message_id: str
+    draft: Draft
+    target: str | None
+    rules: Sequence[str] | None
+    by: Actor | None
+    writes: ClassVar[bool] = True
+
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Resent:
+        messages = needed(unit.messages, "messages")
+        found = messages.find(self.queue, self.message_id, now, True)
+        if found is None or found.shipped:
+            return Resent(Dealing.MISSING if found is None else Dealing.SHIPPED)
+        target = self._target(unit, found)
+        if not permits(self.rules, "post", target):
+            raise NotPermitted(needed_rule("post", target))
+        [sent] = unit.send(target, [self.draft], now)
+        is_in_the_way = sent.id == found.message.id and self._holds_keys(unit, target)
+        if not sent.stored and not is_in_the_way:
+            return Resent(Dealing.TWIN, sent.id)
+        messages.delete(self.queue, [self.message_id], now)
+        if is_in_the_way:
+            [sent] = unit.send(target, [self.draft], now)
+        detail = detail_of({"id": found.message.id, "target": target, "new": sent.id})
+        write_down(unit, self.by, ActionKind.MESSAGES_RESEND, now, self.queue, 1, detail)
+        return Resent(Dealing.DONE, sent.id)
+
+    def _target(self, unit: Unit, found: Found) -> str:
+        """Where none is named, the queue it came from, or the one it is in."""
+        came_from = found.message.came_from
+        if self.target is not None:
+            return self.target
+        return came_from if came_from is not None and unit.find_queue(came_from) is not None else self.queue
+
+    @staticmethod
+    def _holds_keys(unit: Unit, name: str) -> bool:
+        """Whether a message stands in the way of its twins only as long as it is in the queue."""
+        queue = unit.find_queue(name)
+        return queue is not None and queue.settings.dedup is Dedup.SEND
 
 
 class CountMessages(Struct, frozen=True):

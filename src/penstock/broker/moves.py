@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 from uuid import uuid4
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from penstock import policy
 from penstock.broker.commit import Commit
 from penstock.broker.entries import end_detail, start_detail, write_down
 from penstock.broker.queues import note_creation
-from penstock.errors import NotPermitted, QueueNotFound
+from penstock.errors import InvalidRequest, NotPermitted, QueueNotFound
 from penstock.keys import needed_rule, permits
 from penstock.limits import Limits
-from penstock.model import ANY_AGE, WHOLE, ActionKind, Actor, Ages, Move, MoveStatus, MoveTerms, Settings
+from penstock.model import ANY_AGE, WHOLE, ActionKind, Actor, Ages, Move, MoveAction, MoveStatus, MoveTerms, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Unit, ensure_queue, needed
 
@@ -66,11 +66,14 @@ class StartMove(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
+        if self.terms.action is not MoveAction.MOVE and self.target is not None:
+            raise InvalidRequest(f"{self.terms.action.value} has no target")
         if self.create_as is None:
             for name in (self.source, self.target):
                 if name is not None and unit.find_queue(name) is None:
                     raise QueueNotFound(name)
-        moves, terms = needed(unit.moves, "moves"), _fixed(self.terms, self.ages, now)
+        moves = needed(unit.moves, "moves")
+        terms = structs.replace(self.terms, selection=policy.aged(self.terms.selection, self.ages, now))
         move = moves.start(self.move_id, self.source, self.target, now, self.claimed, terms, self.by)
         # After the start, which may be refused: then nothing is to be done or written down.
         target, settings = self.target, self.create_as
@@ -136,15 +139,3 @@ class ListUnfinishedMoves(Struct, frozen=True):
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[str]:
         return needed(unit.moves, "moves").unfinished()
-
-
-def _fixed(terms: MoveTerms, ages: Ages, now: int) -> MoveTerms:
-    """An age becomes an instant, so that a move that takes long means the same messages to its end."""
-    if ages == ANY_AGE:
-        return terms
-    selection = msgspec.structs.replace(
-        terms.selection,
-        sent_since=None if ages.newer_than_ms is None else now - ages.newer_than_ms + 1,
-        sent_until=None if ages.older_than_ms is None else now - ages.older_than_ms,
-    )
-    return msgspec.structs.replace(terms, selection=selection)

@@ -37,21 +37,28 @@ from penstock.model import (
     Count,
     CountedPage,
     CreatedKey,
+    Dealing,
     Draft,
     Export,
     ExportRef,
+    Found,
     Key,
     LedgerFilter,
     LedgerRow,
+    LedgerScan,
     Message,
     Move,
     MoveTerms,
+    Outcome,
     PeekAfter,
     Queue,
     QueueChange,
     QueuePage,
     QueueReport,
     Receipt,
+    Resent,
+    Scan,
+    Selection,
     Sent,
     SentOnce,
     Settings,
@@ -178,6 +185,56 @@ class Broker(Protocol):
         """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`. Raises
         QueueNotFound."""
 
+    def scan(
+        self, queue: str, selection: Selection, limit: int, ages: Ages = ANY_AGE, after: PeekAfter | None = None
+    ) -> Pending[Scan]:
+        """A peek that shows only what is selected. `ages` count from now, and replace the instants of the selection. It
+        ends at `limit` messages, and wherever it has looked at `scan_rows` or read `scan_bytes` of bodies: the answer
+        says where to go on. Raises QueueNotFound."""
+
+    # Messages by their ids, in a queue that is named as well: for those who look after it. At most
+    # `limits.NAMED_LIMIT` at once.
+
+    def find_message(self, queue: str, message_id: str) -> Pending[Found | None]:
+        """A message in any state, changing nothing; None where it is not in this queue. Raises QueueNotFound."""
+
+    def delete_messages(
+        self, queue: str, message_ids: Sequence[str], by: Actor | None = None
+    ) -> Pending[list[Dealing]]:
+        """Finish messages as purged, claimed ones too, but none that is in a shipment; what became of each. Raises
+        QueueNotFound."""
+
+    def release_messages(
+        self, queue: str, message_ids: Sequence[str], by: Actor | None = None
+    ) -> Pending[list[Dealing]]:
+        """End all claims on messages: they are ready now. Delayed ones stay delayed; one in a
+        shipment counts as missing. What became of each. Raises QueueNotFound."""
+
+    def move_messages(
+        self,
+        queue: str,
+        message_ids: Sequence[str],
+        target: str | None = None,
+        as_new: bool = False,
+        by: Actor | None = None,
+    ) -> Pending[list[Dealing]]:
+        """Move messages to another queue, or home where none is named, claimed ones too, but none that is in a
+        shipment; what became of each. With `as_new`, they arrive as if they were sent now. Raises QueueNotFound."""
+
+    def resend(
+        self,
+        queue: str,
+        message_id: str,
+        draft: Draft,
+        target: str | None = None,
+        rules: Sequence[str] | None = None,
+        by: Actor | None = None,
+    ) -> Pending[Resent]:
+        """Send a draft in the place of a message, which is deleted: both happen, or neither. It goes to `target`; where
+        none is named, to the queue that a dead letter came from, or to the one that the message is in. Where it is not
+        stored, because it is the twin of another message, the message stays. Raises QueueNotFound, and NotPermitted
+        where the rules do not permit to send there."""
+
     def count(self, queue: str) -> Pending[Count]:
         """How many messages there are, by state. Raises QueueNotFound."""
 
@@ -191,7 +248,8 @@ class Broker(Protocol):
 
 
 class Moves(Protocol):
-    """Messages on their way from one queue into another, in the background and across restarts."""
+    """Messages on their way from one queue into another, in the background and across restarts. In the same way they
+    can be deleted or released: see `MoveAction`."""
 
     def start(
         self,
@@ -205,10 +263,14 @@ class Moves(Protocol):
     ) -> Pending[Move]:
         """Start to move what is in a queue now, as `terms` say, into another, or home where none is named. `ages` count
         from the start of the move, and replace the instants of the terms' selection. A target that does not exist is
-        created with `create_as`; without that, both must exist. What is claimed stays, or with `claimed` goes along and
-        arrives unclaimed.
+        created with `create_as`; without that, both must exist. What is claimed stays, or with `claimed`, or where the
+        selection asks for claimed messages, goes along and arrives unclaimed.
 
-        Raises QueueNotFound, and MoveConflict while another move has to do with one of the queues.
+        Where the terms have another action, there is no target: with DELETE what is meant is deleted, and with RELEASE
+        the claims on it end.
+
+        Raises QueueNotFound, InvalidRequest where such an action is given a target, and MoveConflict while another move
+        has to do with one of the queues.
         """
 
     def cancel(self, move_id: str, rules: Sequence[str] | None = None, by: Actor | None = None) -> Pending[Move]:
@@ -256,6 +318,16 @@ class Ledger(Protocol):
 
     def rows(self, after: int, limit: int, wanted: LedgerFilter | None = None) -> Pending[list[LedgerRow]]:
         """In the order the messages finished, after row number `after`; all, or those wanted."""
+
+    def latest(
+        self,
+        limit: int,
+        wanted: LedgerFilter,
+        outcomes: Sequence[Outcome] | None = None,
+        below: int | None = None,
+    ) -> Pending[LedgerScan]:
+        """The latest first, below row number `below`: up to `limit` of those wanted, with one of these outcomes. It
+        ends wherever it has looked at `scan_rows`: the answer says where to go on."""
 
 
 class Exports(Protocol):

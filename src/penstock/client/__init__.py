@@ -37,6 +37,7 @@ from penstock.client.errors import (
 )
 from penstock.client.patience import Patience
 from penstock.client.values import (
+    AttributeEquals,
     Backoff,
     ClaimedMessage,
     Count,
@@ -48,6 +49,7 @@ from penstock.client.values import (
     LedgerFilter,
     LedgerRow,
     Message,
+    MessageFilter,
     Move,
     MoveTerms,
     NewKey,
@@ -61,11 +63,13 @@ from penstock.client.values import (
     Shipment,
     ShipmentRef,
     Tally,
+    TaskTerms,
 )
 from penstock.client.work import Discard, Retry, Worked
 
 __all__ = [
     "AsyncClient",
+    "AttributeEquals",
     "Backoff",
     "ClaimedMessage",
     "Client",
@@ -83,6 +87,7 @@ __all__ = [
     "LedgerFilter",
     "LedgerRow",
     "Message",
+    "MessageFilter",
     "Move",
     "MoveConflict",
     "MoveNotFound",
@@ -108,6 +113,7 @@ __all__ = [
     "ShipmentNotFound",
     "ShipmentRef",
     "Tally",
+    "TaskTerms",
     "TooLarge",
     "Unauthorized",
     "Unavailable",

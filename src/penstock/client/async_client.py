@@ -116,6 +116,8 @@ class AsyncClient:
 
     move = async_verb(verbs.move)
     redrive = async_verb(verbs.redrive)
+    delete_matching = async_verb(verbs.delete_matching)
+    release_matching = async_verb(verbs.release_matching)
     find_move = async_verb(verbs.find_move)
     cancel_move = async_verb(verbs.cancel_move)
     moves = async_verb(verbs.moves)

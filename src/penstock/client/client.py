@@ -119,6 +119,8 @@ class Client:
 
     move = verb(verbs.move)
     redrive = verb(verbs.redrive)
+    delete_matching = verb(verbs.delete_matching)
+    release_matching = verb(verbs.release_matching)
     find_move = verb(verbs.find_move)
     cancel_move = verb(verbs.cancel_move)
     moves = verb(verbs.moves)

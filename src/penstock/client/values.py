@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, Required, TypeAlias, TypedDict
 
 # What can be sent: bytes as they are, text as UTF-8, and whatever JSON can say as JSON.
 Body: TypeAlias = bytes | bytearray | memoryview | str | dict[str, Any] | list[Any] | int | float | bool | None
@@ -202,9 +202,15 @@ class JsonEquals(TypedDict):
     value: str | int | float | bool | None
 
 
-class MoveTerms(TypedDict, total=False):
-    """Which messages move: those for which all that is given holds; and how many, how fast, or only counted. With
-    `as_new`, they arrive as if they were sent then; without, with their id and age."""
+class AttributeEquals(TypedDict, total=False):
+    """Without a `value`, the attribute may have any."""
+
+    name: Required[str]
+    value: str
+
+
+class MessageFilter(TypedDict, total=False):
+    """Which messages are meant: those for which all that is given holds."""
 
     older_than_ms: int
     newer_than_ms: int
@@ -213,17 +219,33 @@ class MoveTerms(TypedDict, total=False):
     content_type: str
     text: str
     json: JsonEquals
+    state: Literal["ready", "delayed", "claimed"]
+    attribute: AttributeEquals
+
+
+class TaskTerms(MessageFilter, total=False):
+    """Which messages are deleted or released, how many, how fast, or only counted."""
+
     limit: int
     per_second: int
     dry_run: bool
+    claimed: bool
+
+
+class MoveTerms(TaskTerms, total=False):
+    """Which messages move: those for which all that is given holds; and how many, how fast, or only counted. What is
+    claimed stays without `claimed`. With `as_new`, they arrive as if they were sent then; without, with their id and
+    age."""
+
     as_new: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """`target` is None where dead letters go home. `total` is how many messages the source held at the start. Of these
-    `examined` were looked at, of which `matched` are meant; `homeless` ones of them came from no queue that is there,
-    and stay."""
+    """`action` is what becomes of the messages: `move`, `delete` or `release`; `moved` counts those that have been
+    dealt with so. `target` is None where dead letters go home. `total` is how many messages the source held at the
+    start. Of these `examined` were looked at, of which `matched` are meant; `homeless` ones of them came from no queue
+    that is there, and stay."""
 
     id: str
     source: str
@@ -242,6 +264,8 @@ class Move:
     dry_run: bool = False
     as_new: bool = False
     total: int = 0
+    action: Literal["move", "delete", "release"] = "move"
+    claimed: bool = False
 
     @property
     def has_ended(self) -> bool:

@@ -48,6 +48,7 @@ from penstock.client.values import (
     Settings,
     Shipment,
     ShipmentRef,
+    TaskTerms,
 )
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ T = TypeVar("T")
 Receipts: TypeAlias = str | ClaimedMessage | Iterable[str | ClaimedMessage]
 
 LINES = "application/x-ndjson"
-_NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run", "as_new")
+_NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run", "as_new", "claimed")
 _HOUR_MS = 3_600_000
 
 # What is missing, in the way or gone, where that is not a queue.
@@ -244,13 +245,24 @@ def redrive(queue: str, **terms: Unpack[MoveTerms]) -> Request[Move]:
     return _move_with(queue, None, terms)
 
 
+def delete_matching(queue: str, **terms: Unpack[TaskTerms]) -> Request[Move]:
+    """Start to delete the messages of a queue that match, in the background as a move. What is claimed stays, unless
+    `claimed` or `state` says otherwise."""
+    return _move_with(queue, None, terms, "delete")
+
+
+def release_matching(queue: str, **terms: Unpack[TaskTerms]) -> Request[Move]:
+    """Start to end the claims on the messages of a queue that match, in the background as a move."""
+    return _move_with(queue, None, terms, "release")
+
+
 def find_move(move_id: str) -> Request[Move]:
     """How a move goes, or how it ended, for a day."""
     return Request(_move, "GET", _move_path(move_id), repeatable=True, refusals=_MOVE)
 
 
 def cancel_move(move_id: str) -> Request[Move]:
-    """Move nothing further; what has moved stays moved. A move that has ended stays as it is."""
+    """Move, delete or release nothing further. A move that has ended stays as it is."""
     return Request(_move, "POST", _move_path(move_id, "/cancel"), b"{}", repeatable=True, refusals=_MOVE)
 
 
@@ -507,9 +519,11 @@ def _of_receipts(
     return Request(done_from, "POST", queue_path(queue, rest), encoded({"receipts": texts, **more}), repeatable)
 
 
-def _move_with(source: str, target: str | None, terms: MoveTerms) -> Request[Move]:
+def _move_with(source: str, target: str | None, terms: MoveTerms | TaskTerms, action: str = "move") -> Request[Move]:
     given: dict[str, object] = {name: value for name, value in terms.items() if value is not None}
     asked: dict[str, object] = {name: given.pop(name) for name in _NOT_OF_THE_FILTER if name in given}
+    if action != "move":
+        asked["action"] = action
     body = encoded({"source": source, "target": target, "filter": given, **asked})
     return Request(_move, "POST", "/v1/moves", body, refusals=_MOVE_START)
 

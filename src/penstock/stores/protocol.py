@@ -51,14 +51,17 @@ from penstock.model import (
     Claimed,
     Count,
     Counted,
+    Dealing,
     Draft,
     Ending,
     Export,
     ExportRef,
+    Found,
     Held,
     Key,
     LedgerFilter,
     LedgerRow,
+    LedgerScan,
     Message,
     Move,
     MoveTerms,
@@ -71,6 +74,8 @@ from penstock.model import (
     Receipt,
     Registration,
     Reservation,
+    Scan,
+    Selection,
     Sent,
     SentOnce,
     Settings,
@@ -331,6 +336,24 @@ class Messages(Protocol):
         QueueNotFound.
         """
 
+    def scan(
+        self, queue: str, selection: Selection, now: int, limit: int, rows: int, after: PeekAfter | None = None
+    ) -> Scan:
+        """A peek that shows only what is selected, by states as `policy.state` tells them: up to `limit` of the next
+        `rows` messages, changing nothing.
+
+        It looks at fewer, but at least at one, when the bodies that it had to read come to `move_bytes`. What changes
+        its place in the order between two steps may be passed over or seen twice. Raises QueueNotFound.
+        """
+
+    def find(self, queue: str, message_id: str, now: int, lock: bool = False) -> Found | None:
+        """A message of this queue in any state, in a shipment too; None where it is not there. With `lock`, no other
+        unit can change it before this one ends. Raises QueueNotFound."""
+
+    def delete(self, queue: str, message_ids: Sequence[str], now: int) -> list[Dealing]:
+        """Finish messages as purged, in any state but in a shipment, and say what became of each. Raises
+        QueueNotFound."""
+
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
         """Finish up to `limit` messages whose `seq` is at most `through`, claimed ones too, in the order of `peek`, and
         say how many. The dedup keys of a window are forgotten up to there as well. Raises QueueNotFound."""
@@ -353,7 +376,8 @@ class Messages(Protocol):
 
 
 class Moves(Protocol):
-    """Messages on their way from one queue to another: within one unit, or in steps that the store remembers."""
+    """Messages on their way from one queue to another: within one unit, or in steps that the store remembers. In the
+    same steps they can be deleted or released instead: see `MoveAction`."""
 
     def move(
         self,
@@ -379,6 +403,13 @@ class Moves(Protocol):
         they had been sent to the target without a delay of their own, and their claims count from 0.
         """
 
+    def move_named(
+        self, queue: str, message_ids: Sequence[str], target: str | None, now: int, as_new: bool = False
+    ) -> Sequence[Dealing]:
+        """Move messages as `move` does, in any state but in a shipment, and say what became of each. Without a target,
+        each dead letter goes to the queue it came from. One whose way would end in its own queue is HOMELESS, and stays
+        as it is. Raises QueueNotFound."""
+
     def start(
         self,
         move_id: str,
@@ -390,14 +421,18 @@ class Moves(Protocol):
         by: Actor | None = None,
     ) -> Move:
         """Remember that what is now in `source` is to move to `target`, as `terms` say; where that is None, each dead
-        letter to the queue it came from. The queues need not exist yet. With `claimed`, claimed messages go along.
-        `by` is who wants it, for those who read the move.
+        letter to the queue it came from. The queues need not exist yet. `by` is who
+        wants it, for those who read the move.
+
+        What is claimed stays, unless `claimed` is set or the selection asks for claimed messages. With
+        `MoveAction.DELETE` messages finish as purged instead; with `MoveAction.RELEASE` the claims end that are held
+        now, and their messages are ready. Neither has a target. What is in a shipment is never touched.
 
         Raises MoveConflict as `policy.refuse_conflict` does.
         """
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
-        """Look at up to `limit` messages further, move those that are meant, and say how far it is.
+        """Look at up to `limit` messages further, move, delete or release those that are meant, and say how far it is.
 
         It is complete when a step finds nothing left, or the source is gone, or as many have moved as its limit says;
         it ends in error when the target is gone, and what has not moved by then stays where it is. A step before its
@@ -477,6 +512,18 @@ class Ledger(Protocol):
         It stops early as `peek` does. Rows by time are found on the understanding that they stand by time, to within
         `ledger_disorder_ms`: where a clock was set back by more, some from around then may be passed over.
         """
+
+    def latest(
+        self,
+        below: int | None,
+        limit: int,
+        rows: int,
+        wanted: LedgerFilter,
+        outcomes: Collection[Outcome] | None = None,
+    ) -> LedgerScan:
+        """The latest first: up to `limit` of those wanted, and of them those with one of these outcomes, among the next
+        `rows` below a row number. Rows of other queues than the wanted one are not looked at. It stops early, and finds
+        rows by time, as `rows` does."""
 
     def tally(self, queue: str) -> Tally:
         """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""

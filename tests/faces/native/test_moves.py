@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from penstock.model import Key, Settings
 from penstock.stores import open_store
 from tests.faces.native.conftest import STORES, Native, bodies
 from tests.servers import ThreadServer
-from tests.talk import Talk
 from tests.waiting import wait_until
 
 
@@ -202,6 +202,13 @@ def test_a_limit(native: Native) -> None:
         {"source": "q", "target": "there", "dry_run": 1},
         {"source": "q", "target": "there", "as_new": "yes"},
         {"source": "q", "as_new": 1},
+        {"source": "q", "action": "destroy"},
+        {"source": "q", "action": "MOVE"},
+        {"source": "q", "action": None},
+        {"source": "q", "action": "delete", "target": "there"},
+        {"source": "q", "action": "release", "target": "there"},
+        {"source": "q", "action": "delete", "as_new": True},
+        {"source": "q", "action": "release", "claimed": 1},
     ],
 )
 def test_a_bad_request(native: Native, asked: dict[str, Any]) -> None:
@@ -228,6 +235,15 @@ def test_a_bad_request(native: Native, asked: dict[str, Any]) -> None:
         {"json": {"path": "$.a", "value": []}},
         {"json": {"path": "$.a", "value": 2**63}},
         {"json": {"path": "$.a", "value": "x" * (limits.FILTER_TEXT_LENGTH + 1)}},
+        {"state": "lost"},
+        {"state": ["ready"]},
+        {"attribute": "kind"},
+        {"attribute": {}},
+        {"attribute": {"name": ""}},
+        {"attribute": {"name": "x" * (limits.FILTER_TEXT_LENGTH + 1)}},
+        {"attribute": {"name": "kind", "value": 1}},
+        {"attribute": {"name": "kind", "value": "x" * (limits.FILTER_TEXT_LENGTH + 1)}},
+        {"attribute": {"name": "kind", "other": 1}},
         {"unknown": 1},
         [],
     ],
@@ -253,7 +269,12 @@ def test_emodb_keeps_its_three_words_and_knows_nothing_of_homes(native: Native) 
     native.talk("POST", f"/v1/moves/{started['id']}/cancel")
     told = native.talk("GET", f"/queue/1/_move/{started['id']}").json
     assert told == {"from": "q", "to": "there", "status": "ERROR"}
-    for asked in ({"source": "q"}, {"source": "q", "target": "there", "dry_run": True}):
+    for asked in (
+        {"source": "q"},
+        {"source": "q", "target": "there", "dry_run": True},
+        {"source": "q", "action": "release"},
+        {"source": "q", "action": "delete", "filter": {"text": "x"}},
+    ):
         move = end(native, start(native, **asked))
         assert native.talk("GET", f"/queue/1/_move/{move['id']}").status == 404
 
@@ -267,7 +288,18 @@ def test_emodb_keeps_its_three_words_and_knows_nothing_of_homes(native: Native) 
     ],
 )
 def test_who_may_send_dead_letters_home(tmp_path, rules: list[str], status: int) -> None:
-    url = f"sqlite:///{tmp_path}/keys.db"
+    assert asked_with(tmp_path, rules, {"source": "q"}) == status
+
+
+@pytest.mark.parametrize("action", ["delete", "release"])
+@pytest.mark.parametrize(("rule", "status"), [("queue|poll|q", 201), ("queue|post|q", 403), ("queue|poll|r", 403)])
+def test_who_may_delete_and_release(tmp_path, action: str, rule: str, status: int) -> None:
+    assert asked_with(tmp_path, [rule], {"source": "q", "action": action}) == status
+
+
+def asked_with(folder: Path, rules: list[str], asked: dict[str, Any]) -> int:
+    """The status of a request with a key that has these rules."""
+    url = f"sqlite:///{folder}/keys.db"
     store, secret = open_store(url), keys.mint()
     with store.unit() as unit:
         unit.keys.create(Key("k", keys.digest(store.secret, secret.encode()), tuple(rules), 0))
@@ -276,10 +308,42 @@ def test_who_may_send_dead_letters_home(tmp_path, rules: list[str], status: int)
     server = ThreadServer(url)
     try:
         with server.talk() as talk:
-            assert asked_with(talk, secret).status == status
+            return talk("POST", "/v1/moves", asked, authorization=f"Bearer {secret}").status
     finally:
         server.stop()
 
 
-def asked_with(talk: Talk, secret: str) -> Any:
-    return talk("POST", "/v1/moves", {"source": "q"}, authorization=f"Bearer {secret}")
+def test_what_is_selected_is_deleted(native: Native) -> None:
+    native.send("1", {"body": "2", "attributes": {"kind": "test"}}, {"body": "3", "attributes": {"kind": "other"}})
+    conditions = {"attribute": {"name": "kind", "value": "test"}, "state": "ready"}
+    started = start(native, source="q", action="delete", filter=conditions)
+    assert (started["action"], started["target"], started["claimed"], started["as_new"]) == (
+        "delete",
+        None,
+        False,
+        False,
+    )
+    assert started["filter"] == conditions
+    ended = end(native, started)
+    assert (ended["status"], ended["examined"], ended["matched"], ended["moved"]) == ("complete", 3, 1, 1)
+    assert bodies(native.peek()["messages"]) == ["1", "3"]
+    assert [row["outcome"] for row in native.talk("GET", "/v1/ledger").json["rows"]] == ["purged"]
+
+
+def test_what_is_claimed_stays_unless_it_is_asked_for(native: Native) -> None:
+    native.send("1", "2", "3")
+    native.claim(limit=2)
+    assert end(native, start(native, source="q", action="delete"))["moved"] == 1
+    assert (
+        end(native, start(native, source="q", action="delete", filter={"state": "claimed", "text": "2"}))["moved"] == 1
+    )
+    assert end(native, start(native, source="q", action="delete", claimed=True))["moved"] == 1
+
+
+def test_claims_end(native: Native) -> None:
+    native.send("1", "2", "3")
+    native.claim(limit=2)
+    counted = end(native, start(native, source="q", action="release", dry_run=True))
+    assert (counted["matched"], counted["moved"], native.count()["claimed"]) == (2, 0, 2)
+    assert end(native, start(native, source="q", action="release", filter={"text": "2"}))["moved"] == 1
+    assert bodies(native.claim(limit=10)) == ["2", "3"]

@@ -360,6 +360,30 @@ ORDER BY ready_at, seq LIMIT %s;
 -- MessageSql.lock_in_queue
 SELECT seq FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY seq FOR UPDATE;
 
+-- NamedSql.find
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, last_claimed_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END
+FROM message WHERE seq = %s AND queue + 0 = %s;
+
+-- NamedSql.find_locked
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, last_claimed_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END
+FROM message WHERE seq = %s AND queue + 0 = %s FOR UPDATE;
+
+-- NamedSql.rows
+SELECT seq, sent_at, ready_at, came_from FROM message WHERE seq IN %s AND queue + 0 = %s
+ORDER BY seq FOR UPDATE;
+
+-- ScanSql.look_here
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
+ORDER BY ready_at, seq LIMIT %s;
+
+-- ScanSql.look_later
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s ORDER BY ready_at, seq LIMIT %s;
+
+-- ScanSql.read
+SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, length(body) + coalesce(octet_length(attributes), 0) FROM message WHERE seq IN %s AND queue + 0 = %s ORDER BY ready_at, seq;
+
 -- CountSql.look[0]
 SELECT %s, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > 0 AND ready_at <= %s
@@ -479,20 +503,24 @@ SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
 DELETE FROM move WHERE finished_at < %s;
 
 -- MoveSql.look_at_ready
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s AND seq <= %s
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = 0 AND seq > %s AND seq <= %s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.look_behind
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready)
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message FORCE INDEX (message_ready)
 WHERE queue = %s AND ready_at = 253402300800000 AND seq > %s AND seq <= %s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.look_here
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at = %s AND seq > %s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.look_later
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < %s
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message FORCE INDEX (message_ready) WHERE queue = %s AND ready_at > %s AND ready_at < %s
 ORDER BY ready_at, seq LIMIT %s;
 
 -- MoveSql.bodies
@@ -502,6 +530,10 @@ SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes
 SELECT seq FROM message
 WHERE seq IN %s AND queue + 0 = %s AND ready_at <> %s AND (ready_at <= %s OR ready_at = 253402300800000 OR (receives = 0 OR claim < 0))
 ORDER BY seq FOR UPDATE;
+
+-- MoveSql.still_claimed
+SELECT seq FROM message
+WHERE seq IN %s AND queue + 0 = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0 ORDER BY seq FOR UPDATE;
 
 -- ShipmentSql.find
 SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s AND number = %s;
@@ -638,6 +670,23 @@ SELECT * FROM (
 
 -- LedgerSql.measure_message
 SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM ledger WHERE seq = %s AND number > %s AND number <= %s ORDER BY number LIMIT %s;
+
+-- LedgerSql.latest
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger WHERE number > %s AND number <= %s ORDER BY number DESC LIMIT %s;
+
+-- LedgerSql.latest_of_queues[0]
+SELECT * FROM (
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger FORCE INDEX (ledger_by_queue)
+WHERE queue = %s AND number > %s AND number <= %s ORDER BY number DESC LIMIT %s) AS part;
+
+-- LedgerSql.latest_of_queues[1]
+SELECT * FROM (
+    SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger FORCE INDEX (ledger_by_queue)
+    WHERE queue = %s AND number > %s AND number <= %s ORDER BY number DESC LIMIT %s) AS part
+UNION ALL
+SELECT * FROM (
+    SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger FORCE INDEX (ledger_by_queue)
+    WHERE queue = %s AND number > %s AND number <= %s ORDER BY number DESC LIMIT %s) AS part;
 
 -- LedgerSql.read
 SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,

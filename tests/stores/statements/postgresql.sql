@@ -375,6 +375,33 @@ ORDER BY ready_at, (seq + 0) LIMIT %s;
 -- MessageSql.lock_in_queue
 SELECT seq FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s ORDER BY seq FOR UPDATE;
 
+-- NamedSql.find
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, last_claimed_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END
+FROM message WHERE seq = %s AND queue + 0 = %s;
+
+-- NamedSql.find_locked
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, last_claimed_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END
+FROM message WHERE seq = %s AND queue + 0 = %s FOR UPDATE;
+
+-- NamedSql.rows
+SELECT seq, sent_at, ready_at, came_from FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s
+ORDER BY seq FOR UPDATE;
+
+-- ScanSql.look_here
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = %s AND ready_at = %s AND (seq + 0) > %s
+ORDER BY ready_at, (seq + 0) LIMIT %s;
+
+-- ScanSql.look_later
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = %s AND ready_at > %s ORDER BY ready_at, (seq + 0) LIMIT %s;
+
+-- ScanSql.read
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM (
+SELECT found.*, sum(length(body) + coalesce(octet_length(attributes), 0)) OVER (ORDER BY ready_at, seq) - (length(body) + coalesce(octet_length(attributes), 0)) AS before_it
+FROM (SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s ORDER BY ready_at, seq) AS found) AS measured
+WHERE before_it < %s ORDER BY ready_at, seq;
+
 -- CountSql.look[0]
 SELECT %s, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message WHERE queue = %s AND ready_at > 0 AND ready_at <= %s
@@ -494,20 +521,24 @@ SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
 DELETE FROM move WHERE finished_at < %s;
 
 -- MoveSql.look_at_ready
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s AND (seq + 0) <= %s
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = %s AND ready_at = 0 AND (seq + 0) > %s AND (seq + 0) <= %s
 ORDER BY ready_at, (seq + 0) LIMIT %s;
 
 -- MoveSql.look_behind
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message
 WHERE queue = %s AND ready_at = 253402300800000 AND (seq + 0) > %s AND (seq + 0) <= %s
 ORDER BY ready_at, (seq + 0) LIMIT %s;
 
 -- MoveSql.look_here
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = %s AND ready_at = %s AND (seq + 0) > %s
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = %s AND ready_at = %s AND (seq + 0) > %s
 ORDER BY ready_at, (seq + 0) LIMIT %s;
 
 -- MoveSql.look_later
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = %s AND ready_at > %s AND ready_at < %s
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = %s AND ready_at > %s AND ready_at < %s
 ORDER BY ready_at, (seq + 0) LIMIT %s;
 
 -- MoveSql.bodies
@@ -520,6 +551,10 @@ WHERE before_it < %s ORDER BY ready_at, seq;
 SELECT seq FROM message
 WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at <> %s AND (ready_at <= %s OR ready_at = 253402300800000 OR (receives = 0 OR claim < 0))
 ORDER BY seq FOR UPDATE;
+
+-- MoveSql.still_claimed
+SELECT seq FROM message
+WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0 ORDER BY seq FOR UPDATE;
 
 -- ShipmentSql.find
 SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s AND number = %s;
@@ -662,6 +697,23 @@ SELECT * FROM (
 
 -- LedgerSql.measure_message
 SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM ledger WHERE seq = %s AND number > %s AND number <= %s ORDER BY number LIMIT %s;
+
+-- LedgerSql.latest
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger WHERE number > %s AND number <= %s ORDER BY number DESC LIMIT %s;
+
+-- LedgerSql.latest_of_queues[0]
+SELECT * FROM (
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger
+WHERE queue = %s AND number > %s AND number <= %s ORDER BY number DESC LIMIT %s) AS part;
+
+-- LedgerSql.latest_of_queues[1]
+SELECT * FROM (
+    SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger
+    WHERE queue = %s AND number > %s AND number <= %s ORDER BY number DESC LIMIT %s) AS part
+UNION ALL
+SELECT * FROM (
+    SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger
+    WHERE queue = %s AND number > %s AND number <= %s ORDER BY number DESC LIMIT %s) AS part;
 
 -- LedgerSql.read
 SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,

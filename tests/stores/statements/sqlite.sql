@@ -360,6 +360,30 @@ ORDER BY ready_at, seq LIMIT ?;
 -- MessageSql.lock_in_queue
 SELECT seq FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? ORDER BY seq ;
 
+-- NamedSql.find
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, last_claimed_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END
+FROM message WHERE seq = ? AND queue + 0 = ?;
+
+-- NamedSql.find_locked
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at, last_claimed_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END
+FROM message WHERE seq = ? AND queue + 0 = ? ;
+
+-- NamedSql.rows
+SELECT seq, sent_at, ready_at, came_from FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ?
+ORDER BY seq ;
+
+-- ScanSql.look_here
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
+ORDER BY ready_at, seq LIMIT ?;
+
+-- ScanSql.look_later
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = ? AND ready_at > ? ORDER BY ready_at, seq LIMIT ?;
+
+-- ScanSql.read
+SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(claim) AS claim, deadline_at, came_from, grp, first_claimed_at FROM message WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? ORDER BY ready_at, seq;
+
 -- CountSql.look[0]
 SELECT ?, waiting, claimed, oldest,
     (SELECT min(seq) FROM (SELECT seq FROM message WHERE queue = ? AND ready_at > 0 AND ready_at <= ?
@@ -479,20 +503,24 @@ SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id;
 DELETE FROM move WHERE finished_at < ?;
 
 -- MoveSql.look_at_ready
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? AND seq <= ?
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? AND seq <= ?
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MoveSql.look_behind
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message
 WHERE queue = ? AND ready_at = 253402300800000 AND seq > ? AND seq <= ?
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MoveSql.look_here
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = ? AND ready_at = ? AND seq > ?
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MoveSql.look_later
-SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from FROM message WHERE queue = ? AND ready_at > ? AND ready_at < ?
+SELECT seq, ready_at, CASE WHEN receives > 0 AND claim >= 0 THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from,
+    last_claimed_at FROM message WHERE queue = ? AND ready_at > ? AND ready_at < ?
 ORDER BY ready_at, seq LIMIT ?;
 
 -- MoveSql.bodies
@@ -502,6 +530,10 @@ SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(cla
 SELECT seq FROM message
 WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at <> ? AND (ready_at <= ? OR ready_at = 253402300800000 OR (receives = 0 OR claim < 0))
 ORDER BY seq ;
+
+-- MoveSql.still_claimed
+SELECT seq FROM message
+WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at > ? AND ready_at < ? AND receives > 0 AND claim >= 0 ORDER BY seq ;
 
 -- ShipmentSql.find
 SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? AND number = ?;
@@ -638,6 +670,23 @@ SELECT * FROM (
 
 -- LedgerSql.measure_message
 SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM ledger WHERE seq = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?;
+
+-- LedgerSql.latest
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger WHERE number > ? AND number <= ? ORDER BY number DESC LIMIT ?;
+
+-- LedgerSql.latest_of_queues[0]
+SELECT * FROM (
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger
+WHERE queue = ? AND number > ? AND number <= ? ORDER BY number DESC LIMIT ?) AS part;
+
+-- LedgerSql.latest_of_queues[1]
+SELECT * FROM (
+    SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger
+    WHERE queue = ? AND number > ? AND number <= ? ORDER BY number DESC LIMIT ?) AS part
+UNION ALL
+SELECT * FROM (
+    SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, outcome, finished_at FROM ledger
+    WHERE queue = ? AND number > ? AND number <= ? ORDER BY number DESC LIMIT ?) AS part;
 
 -- LedgerSql.read
 SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,

@@ -1,4 +1,4 @@
-"""Moves between queues: start, count first, watch, cancel."""
+"""Moves between queues, and what else is done to messages in the background: start, count first, watch, cancel."""
 
 from __future__ import annotations
 
@@ -15,47 +15,16 @@ from penstock.errors import InvalidRequest, MoveNotFound, NotPermitted
 from penstock.faces.answers import Error, json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import NumberParam, Op, Param, Tag, answer, body, text
-from penstock.faces.native.requests import SMALL, VIA, Duration, Instant, query_number, route
+from penstock.faces.native.filters import MoveFilter, ages_of, selection_of
+from penstock.faces.native.requests import SMALL, VIA, Instant, query_number, route
 from penstock.faces.permission import Permission, Scope, actor_of, permits, rules_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.keys import EVERY_QUEUE, needed_rule
-from penstock.model import Ages, JsonValue, Move, MoveStatus, MoveTerms, Selection
+from penstock.model import Move, MoveAction, MoveStatus, MoveTerms, Selection
 from penstock.pending import Pending
-from penstock.selection import PATH_PATTERN, parse_path
 
 _STATUS_WORDS = {status: status.name.lower().replace("_", "-") for status in MoveStatus}
-_Receives = Annotated[int, Meta(ge=0, le=limits.INT32_MAX)]
 _Counted = Annotated[int, Meta(ge=1)]
-
-
-class FilterJson(Struct, forbid_unknown_fields=True):
-    # Checked by `parse_path`, which says where a path goes wrong.
-    path: Annotated[
-        str,
-        Meta(
-            description=f'such as `$.order.lines[0]["unit price"]`, of at most {limits.PATH_STEPS} steps',
-            extra_json_schema={"pattern": PATH_PATTERN, "maxLength": limits.PATH_LENGTH},
-        ),
-    ]
-    value: Annotated[
-        str | int | float | bool | None, Meta(description="what stands there: text, a number, a boolean or null")
-    ]
-
-
-class MoveFilter(Struct, forbid_unknown_fields=True):
-    older_than_ms: Annotated[Duration | None, Meta(description="sent at least this long ago")] = None
-    newer_than_ms: Annotated[Duration | None, Meta(description="sent more recently than this")] = None
-    min_receives: _Receives | None = None
-    max_receives: _Receives | None = None
-    content_type: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=limits.CONTENT_TYPE_BYTES)] | None,
-        Meta(description="without regard to case and parameters"),
-    ] = None
-    text: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=limits.FILTER_TEXT_LENGTH)] | None,
-        Meta(description="a part of the body, in UTF-8"),
-    ] = None
-    json: Annotated[FilterJson | None, Meta(description="the body is JSON, and a value of it is this")] = None
 
 
 class MoveRequest(Struct, forbid_unknown_fields=True):
@@ -70,7 +39,18 @@ class MoveRequest(Struct, forbid_unknown_fields=True):
     per_second: Annotated[
         Annotated[int, Meta(ge=1, le=limits.MOVES_PER_SECOND)] | None, Meta(description="no faster than this")
     ] = None
-    dry_run: Annotated[bool, Meta(description="count what would move, and move nothing")] = False
+    action: Annotated[
+        MoveAction,
+        Meta(
+            description="`delete` removes the messages instead, and `release` ends the claims on them: neither has a "
+            "`target`"
+        ),
+    ] = MoveAction.MOVE
+    claimed: Annotated[
+        bool,
+        Meta(description="claimed messages go along; without it they stay, unless the filter has `state: claimed`"),
+    ] = False
+    dry_run: Annotated[bool, Meta(description="count what is meant, and do nothing to it")] = False
     as_new: Annotated[
         bool | None,
         Meta(
@@ -84,6 +64,8 @@ class MoveView(Struct):
     id: str
     source: str
     target: Annotated[str | None, Meta(description="null: each dead letter goes back to the queue it came from")]
+    action: Annotated[MoveAction, Meta(description="what becomes of the messages")]
+    claimed: Annotated[bool, Meta(description="claimed messages go along")]
     filter: Selection
     limit: _Counted | None
     per_second: _Counted | None
@@ -93,7 +75,7 @@ class MoveView(Struct):
     total: Annotated[int, Meta(ge=0, description="messages in the source when it started")]
     examined: Annotated[int, Meta(ge=0, description="messages looked at")]
     matched: Annotated[int, Meta(ge=0, description="those that match")]
-    moved: Annotated[int, Meta(ge=0, description="those that have left the source")]
+    moved: Annotated[int, Meta(ge=0, description="those that have been dealt with: moved, deleted or released")]
     homeless: Annotated[
         int, Meta(ge=0, description="those that match but stay, because the queue they came from does not exist")
     ]
@@ -110,14 +92,16 @@ _read_move = decoder(MoveRequest)
 
 _TAG = Tag(
     "native moves",
-    "Messages from one queue into another, or dead letters back to where they came from: in the background, in steps, "
-    "also after a restart. What is claimed stays where it is.",
+    "Messages from one queue into another, or dead letters back to where they came from; or messages of a queue "
+    "deleted, or released: in the background, in steps, also after a restart.",
 )
 _ID = "7e1c1f5c-2b50-4f0e-9d0c-1a35a4b8c6f1"
 _EXAMPLE = {
     "id": _ID,
     "source": "orders-dead",
     "target": "orders",
+    "action": "move",
+    "claimed": False,
     "filter": {"sent_until": 1_760_000_000_000, "text": "timeout"},
     "limit": None,
     "per_second": 100,
@@ -141,8 +125,9 @@ _NO_MOVE = answer("There is no such move.", Error, {"error": f"there is no move 
 _START = Op(
     id="move",
     tag=_TAG,
-    summary="Move messages to another queue, or dead letters home",
-    description="Starts the move and answers at once. What is sent to the source later stays there. Messages "
+    summary="Move, delete or release messages in the background",
+    description="Starts the move and answers at once. What is sent to the source later stays there. What is claimed "
+    "stays, unless it is asked for; what is in a shipment stays. Moved messages "
     "have never been received in their new queue. Those that go back arrive as new, since the time that they spent as "
     "dead letters would count for their retention; those that go to a target keep their id and their age. `as_new` "
     "says otherwise.",
@@ -151,6 +136,8 @@ _START = Op(
         {"source": "orders-dead", "target": "orders", "filter": {"older_than_ms": 0, "text": "timeout"}},
         home={"source": "orders-dead", "per_second": 100},
         count={"source": "orders-dead", "dry_run": True, "filter": {"json": {"path": "$.order", "value": 1}}},
+        delete={"source": "orders", "action": "delete", "filter": {"attribute": {"name": "kind", "value": "test"}}},
+        release={"source": "orders", "action": "release"},
     ),
     answers={
         201: answer("The move has started.", MoveView, _EXAMPLE),
@@ -182,7 +169,7 @@ _CANCEL = Op(
     id="cancelMove",
     tag=_TAG,
     summary="Cancel a move",
-    description="What has moved stays moved. One that has ended stays as it is. A body is ignored.",
+    description="What was dealt with stays so. One that has ended stays as it is. A body is ignored.",
     parameters=(_MOVE,),
     answers={200: answer("The move.", MoveView, {**_EXAMPLE, "status": "cancelled"}), 404: _NO_MOVE},
 )
@@ -205,29 +192,35 @@ class _Moves:
         self._broker = broker
 
     def start(self, request: Request) -> Pending[Response]:
-        """A caller who may take from one queue and put into the other may move. Where a dead letter came from is not
-        known before it moves: then it takes a key that may send to every queue."""
+        """A caller who may take from a queue may delete and release there; one who may put into the other as well may
+        move. Where a dead letter came from is not known before it moves: then it takes a key that may send to every
+        queue."""
         asked = _read_move(request.body)
+        is_move = asked.action is MoveAction.MOVE
         if asked.source == asked.target:
             raise InvalidRequest("a queue cannot be moved into itself")
-        target = EVERY_QUEUE if asked.target is None else asked.target
-        for action, queue in (("poll", asked.source), ("post", target)):
+        if not is_move and (asked.target is not None or asked.as_new is not None):
+            raise InvalidRequest(f"{asked.action.value} has neither a target nor as_new")
+        needs = [("poll", asked.source)]
+        if is_move:
+            needs.append(("post", EVERY_QUEUE if asked.target is None else asked.target))
+        for action, queue in needs:
             if not permits(request, action, queue):
                 raise NotPermitted(needed_rule(action, queue))
         conditions = asked.filter or MoveFilter()
-        if conditions.json is not None:
-            _check_json(conditions.json)
         return self._broker.moves.start(
             asked.source,
             asked.target,
             MoveTerms(
-                _selection(conditions),
+                selection_of(conditions),
                 asked.limit,
                 asked.per_second,
                 asked.dry_run,
-                asked.target is None if asked.as_new is None else asked.as_new,
+                is_move and asked.target is None if asked.as_new is None else asked.as_new,
+                asked.action,
             ),
-            Ages(conditions.older_than_ms, conditions.newer_than_ms),
+            ages_of(conditions),
+            claimed=asked.claimed,
             by=actor_of(request, VIA),
         ).map(lambda move: json_response(201, _view(move)))
 
@@ -258,33 +251,14 @@ class _Moves:
         return cancelled.map(lambda move: json_response(200, _view(move)))
 
 
-def _check_json(asked: FilterJson) -> None:
-    try:
-        parse_path(asked.path)
-    except ValueError as error:
-        raise InvalidRequest(f"filter.json.path: {error}") from error
-    if isinstance(asked.value, str) and len(asked.value) > limits.FILTER_TEXT_LENGTH:
-        raise InvalidRequest(f"filter.json.value has at most {limits.FILTER_TEXT_LENGTH} characters")
-    if isinstance(asked.value, int) and abs(asked.value) >= 2**63:
-        raise InvalidRequest("filter.json.value is not a number of 64 bits")
-
-
-def _selection(asked: MoveFilter) -> Selection:
-    return Selection(
-        min_receives=asked.min_receives,
-        max_receives=asked.max_receives,
-        content_type=asked.content_type,
-        text=asked.text,
-        json=None if asked.json is None else JsonValue(asked.json.path, asked.json.value),
-    )
-
-
 def _view(move: Move) -> MoveView:
     terms = move.terms
     return MoveView(
         move.id,
         move.source,
         move.target,
+        terms.action,
+        move.claimed,
         terms.selection,
         terms.limit,
         terms.per_second,

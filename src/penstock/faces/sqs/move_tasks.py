@@ -29,7 +29,7 @@ from penstock.faces.sqs.requests import (
 )
 from penstock.faces.sqs.results import CancelledTask, StartedTask, Task, Tasks
 from penstock.keys import EVERY_QUEUE, needed_rule
-from penstock.model import Move, MoveStatus, MoveTerms, Queue
+from penstock.model import Move, MoveAction, MoveStatus, MoveTerms, Queue
 from penstock.pending import Pending, chained
 
 _STATUSES: Final = {
@@ -99,7 +99,7 @@ class MoveTasks:
             return self._broker.moves.list(limits.LIST_LIMIT)
 
         def shown(moves: Sequence[Move]) -> Tasks:
-            of_queue = [move for move in moves if move.source == source and not move.terms.dry_run]
+            of_queue = [move for move in moves if move.source == source and _is_task(move)]
             return Tasks([self._task(request, move) for move in of_queue[:most]])
 
         return chained(self._broker.find_queues((source,)), look).map(shown)
@@ -116,7 +116,8 @@ class MoveTasks:
             return self._broker.moves.find(handle.task_id)
 
         def stop(move: Move | None) -> Pending[Move]:
-            if move is None or move.source != source or move.status is not MoveStatus.IN_PROGRESS:
+            is_running = move is not None and move.source == source and move.status is MoveStatus.IN_PROGRESS
+            if move is None or not is_running or not _is_task(move):
                 raise MoveNotFound(handle.task_id)
             return self._broker.moves.cancel(handle.task_id, rules_of(request), actor_of(request, VIA))
 
@@ -140,6 +141,11 @@ class MoveTasks:
             move.terms.per_second,
             "CouldNotDetermineMessageSource" if left else _failure(move),
         )
+
+
+def _is_task(move: Move) -> bool:
+    """SQS knows no dry runs, and no tasks that delete or release messages."""
+    return move.terms.action is MoveAction.MOVE and not move.terms.dry_run
 
 
 def _check_kinds(source: Queue, target: Queue) -> None:

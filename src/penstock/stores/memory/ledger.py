@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
 from penstock import policy
 from penstock.errors import ShipmentEnded, ShipmentNotFound
-from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, Tally
+from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome, Tally
 from penstock.stores.memory.session import Session
 
 
@@ -24,6 +24,28 @@ class MemoryLedger:
         start = bisect_right(rows, after, key=lambda row: row.number)
         found = (row for row in islice(rows, start, None) if wanted is None or _is_wanted(row, wanted))
         return _within(islice(found, limit), self._session.limits.claim_bytes)
+
+    def latest(
+        self,
+        below: int | None,
+        limit: int,
+        rows: int,
+        wanted: LedgerFilter,
+        outcomes: Collection[Outcome] | None = None,
+    ) -> LedgerScan:
+        ledger = self._tables.ledger
+        end = len(ledger) if below is None else bisect_left(ledger, below, key=lambda row: row.number)
+        found: list[LedgerRow] = []
+        examined, room = 0, self._session.limits.claim_bytes
+        of_queue = (row for row in reversed(ledger[:end]) if wanted.queue in (None, row.queue))
+        for row in islice(of_queue, rows):
+            examined, below = examined + 1, row.number
+            if _is_wanted(row, wanted) and (outcomes is None or row.outcome in outcomes):
+                found.append(row)
+                room -= len(row.body or b"")
+            if len(found) == limit or room <= 0:
+                return LedgerScan(found, examined, below)
+        return LedgerScan(found, examined, below if examined == rows else None)
 
     def tally(self, queue: str) -> Tally:
         row = self._tables.queues[self._session.queue(queue).number]

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import SendConflict
-from penstock.model import Claimed, Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
+from penstock.model import (
+    Claimed,
+    Dealing,
+    Draft,
+    Found,
+    Message,
+    Outcome,
+    PeekAfter,
+    Purged,
+    Queue,
+    Receipt,
+    Scan,
+    Selection,
+    SentOnce,
+)
+from penstock.stores import scan_step
+from penstock.stores.dealing import deal
 from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.session import Session
-from penstock.stores.memory.tables import AttemptRow, SendingRow
+from penstock.stores.memory.tables import AttemptRow, MessageRow, SendingRow
+from penstock.stores.move_step import Candidate
 
 
 class MemoryMessages:
@@ -104,6 +121,41 @@ class MemoryMessages:
             if room <= 0:
                 break
         return messages
+
+    # By what they are, and by their ids
+
+    def scan(
+        self, queue: str, selection: Selection, now: int, limit: int, rows: int, after: PeekAfter | None = None
+    ) -> Scan:
+        here, start = self._session.queue(queue), after or PeekAfter(0, 0)
+        budget = self._session.limits.move_bytes
+        return scan_step.scan(self, here, selection, now, limit, rows, start, budget)
+
+    def look(self, queue: Queue, after: PeekAfter, now: int, limit: int) -> Sequence[Candidate]:
+        rows = self._tables.in_order(queue.number, after.ready_at, after.seq)
+        return [self._session.candidate(queue, row, now) for row in islice(rows, limit)]
+
+    def read(self, queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, Message]:
+        return {row.seq: self._session.message(queue, row) for row in self._session.within(seqs, budget)}
+
+    def find(self, queue: str, message_id: str, now: int, lock: bool = False) -> Found | None:
+        here = self._session.queue(queue)
+        row = self._session.named(here, message_id)
+        if row is None:
+            return None
+        message, state = self._session.message(here, row), self._session.state(here, row, now)
+        return Found(message, state, row.last_claimed_at, row.ready_at == limits.SHIPPED)
+
+    def delete(self, queue: str, message_ids: Sequence[str], now: int) -> list[Dealing]:
+        here = self._session.queue(queue)
+
+        def depart(rows: Sequence[MessageRow]) -> set[int]:
+            for row in rows:
+                self._tables.depart(row, Outcome.PURGED, now)
+            self._session.mend_lines(now)
+            return {row.seq for row in rows}
+
+        return deal([self._session.named(here, one) for one in message_ids], depart)
 
     def purge(self, queue: str, now: int, limit: int, through: int) -> int:
         number = self._session.queue(queue).number

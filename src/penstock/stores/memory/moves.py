@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Actor, Groups, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
+from penstock.model import WHOLE, Actor, Dealing, Groups, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue
 from penstock.stores import move_step
+from penstock.stores.dealing import deal
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import MessageRow
-from penstock.stores.move_step import Candidate
+from penstock.stores.move_step import Candidate, Content
 
 
 class MemoryMoves:
@@ -97,31 +98,15 @@ class MemoryMoves:
         else:
             ready = self._session.ready_or_behind(queue, after.seq)
             found = takewhile(lambda row: row.seq <= through, ready)
-        return [
-            Candidate(
-                row.seq,
-                row.ready_at if after.ready_at else 0,
-                row.is_held(now),
-                row.sent_at,
-                row.receives,
-                row.draft.content_type,
-                row.came_from,
-            )
-            for row in islice(found, limit)
-        ]
+        looked_at = [self._session.candidate(queue, row, now) for row in islice(found, limit)]
+        return looked_at if after.ready_at else [replace(one, ready_at=0) for one in looked_at]
 
     def _waiting(self, queue: Queue, ready_at: int, seq: int) -> Iterator[MessageRow]:
         rows = self._tables.in_order(queue.number, ready_at, seq)
         return takewhile(lambda row: row.ready_at < limits.SHIPPED, rows)
 
-    def bodies(self, _queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
-        found: dict[int, bytes] = {}
-        for row in sorted((self._tables.messages[seq] for seq in seqs), key=lambda row: (row.ready_at, row.seq)):
-            if budget <= 0:
-                break
-            found[row.seq] = row.draft.body
-            budget -= row.size
-        return found
+    def contents(self, _queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, Content]:
+        return {row.seq: (row.draft.body, row.draft.attributes) for row in self._session.within(seqs, budget)}
 
     def carry(self, _here: Queue, there: Queue, seqs: Sequence[int], now: int, _claimed: bool, as_new: bool) -> int:
         # By age, so that of twins among them the oldest is the one to arrive.
@@ -129,6 +114,40 @@ class MemoryMoves:
             self._session.carry_over(self._tables.messages[seq], there, Outcome.MOVED, now, as_new)
         self._session.mend_lines(now)
         return len(seqs)
+
+    def purge(self, _queue: Queue, seqs: Sequence[int], now: int, _claimed: bool) -> int:
+        for seq in seqs:
+            self._tables.depart(self._tables.messages[seq], Outcome.PURGED, now)
+        self._session.mend_lines(now)
+        return len(seqs)
+
+    def release(self, _queue: Queue, seqs: Sequence[int], now: int) -> int:
+        for seq in seqs:
+            self._session.make_ready(self._tables.messages[seq])
+        self._session.mend_lines(now)
+        return len(seqs)
+
+    # Messages that a caller names
+
+    def move_named(
+        self, queue: str, message_ids: Sequence[str], target: str | None, now: int, as_new: bool = False
+    ) -> Sequence[Dealing]:
+        here = self._session.queue(queue)
+        there = None if target is None else self._session.queue(target)
+
+        def carry(rows: Sequence[MessageRow]) -> set[int]:
+            going = [(row, there or self._home(here, row)) for row in rows]
+            gone = [(row, to) for row, to in going if to is not None and to != here]
+            for row, to in gone:
+                self._session.carry_over(row, to, Outcome.MOVED, now, as_new)
+            self._session.mend_lines(now)
+            return {row.seq for row, _ in gone}
+
+        return deal([self._session.named(here, one) for one in message_ids], carry)
+
+    def _home(self, here: Queue, row: MessageRow) -> Queue | None:
+        name = move_step.home(self, here, row.came_from)
+        return None if name is None else self.find_queue(name)
 
     def find(self, move_id: str) -> Move | None:
         return self._tables.moves.get(move_id)

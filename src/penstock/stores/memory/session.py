@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice, takewhile
 
@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from penstock import ids, limits, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
-from penstock.model import Dedup, Draft, Groups, Message, Outcome, Queue, Receipt, Sent
+from penstock.model import Dedup, Draft, Groups, Message, MessageState, Outcome, Queue, Receipt, Sent
 from penstock.stores.memory import collapses
 from penstock.stores.memory.tables import MessageRow, SeenRow, Tables
+from penstock.stores.move_step import Candidate
 
 
 class Session:
@@ -72,6 +73,36 @@ class Session:
         if now is not None and receipt.claim is not None and here.queue.settings.groups is Groups.FIFO:
             fits = fits and now < row.ready_at != limits.BEHIND and not row.put_off
         return row if fits and not here.deleted else None
+
+    def named(self, queue: Queue, message_id: str) -> MessageRow | None:
+        """A message of a queue by its id, in any state."""
+        row = self.tables.messages.get(ids.seq_of(message_id) or 0)
+        fits = row is not None and row.queue == queue.number and self.id_of(row) == message_id.lower()
+        return row if fits else None
+
+    @staticmethod
+    def state(queue: Queue, row: MessageRow, now: int) -> MessageState:
+        return policy.state(queue.settings, now, row.ready_at, row.receives, not row.is_delayed)
+
+    def candidate(self, queue: Queue, row: MessageRow, now: int) -> Candidate:
+        return Candidate(
+            row.seq,
+            row.ready_at,
+            self.state(queue, row, now),
+            row.sent_at,
+            row.receives,
+            row.draft.content_type,
+            row.came_from,
+            row.last_claimed_at,
+        )
+
+    def within(self, seqs: Sequence[int], budget: int) -> Iterator[MessageRow]:
+        """Messages in the order of `peek`, until their bodies and attributes come to `budget`; at least one."""
+        for row in sorted((self.tables.messages[seq] for seq in seqs), key=lambda row: (row.ready_at, row.seq)):
+            if budget <= 0:
+                break
+            budget -= row.size
+            yield row
 
     def ready(self, queue: Queue) -> Iterator[MessageRow]:
         return takewhile(lambda row: row.ready_at == 0, self.tables.in_order(queue.number))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from penstock import ids
-from penstock.model import LedgerFilter, LedgerRow, Outcome, Tally
+from penstock.model import LedgerFilter, LedgerRow, LedgerScan, Outcome, Tally
 from penstock.stores.sql.counts import Counts
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import Session
@@ -38,6 +38,16 @@ class LedgerSql:
     )
     measure_message: str = f"""
         {_MEASURED} FROM ledger WHERE seq = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"""
+    # The same, the latest first, with what they are filtered by.
+    latest: str = f"""
+        {_MEASURED}, outcome, finished_at FROM ledger WHERE number > ? AND number <= ? ORDER BY number DESC LIMIT ?"""
+    latest_of_queues: tuple[str, ...] = repeated(
+        f"""
+        SELECT * FROM (
+            {_MEASURED}, outcome, finished_at FROM {{ledger_of_queue}}
+            WHERE queue = ? AND number > ? AND number <= ? ORDER BY number DESC LIMIT ?) AS part""",
+        _TOGETHER,
+    )
     read: str = """
         SELECT l.number, q.name, l.seq, l.sent_at, l.first_claimed_at, l.last_claimed_at, l.finished_at,
                l.receives, l.outcome, l.size, l.body_hash, l.content_type, l.body
@@ -48,6 +58,11 @@ class LedgerSql:
     after: str = "SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1"
     oldest: str = "SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?"
     delete: str = "DELETE FROM ledger WHERE {among:number}"
+
+
+def _times(wanted: LedgerFilter) -> tuple[int, int]:
+    since = _FIRST if wanted.since is None else wanted.since
+    return since, _LAST if wanted.before is None else wanted.before
 
 
 class Ledger:
@@ -65,35 +80,71 @@ class Ledger:
         end = self._session.engine.ledger_end()
         if wanted is None:
             return self.between(after, end, limit)
+        after, end = self._bounds(after, end, wanted)
+        if wanted.id is not None:
+            return self._of_message(after, end, limit, wanted, wanted.id)
+        which = (after, end, *_times(wanted), limit)
+        if wanted.queue is not None:
+            return self._read(sorted(self._of_queue(self._sql.measure_queues, wanted.queue, which))[:limit])
+        return self._read(self._session.engine.rows(self._sql.measure_by_time, which))
+
+    def latest(
+        self,
+        below: int | None,
+        limit: int,
+        rows: int,
+        wanted: LedgerFilter,
+        outcomes: Collection[Outcome] | None = None,
+    ) -> LedgerScan:
+        end = self._session.engine.ledger_end()
+        after, end = self._bounds(0, end if below is None else min(end, below - 1), wanted)
+        if wanted.id is not None:
+            of_message = self._of_message(after, end, rows, wanted, wanted.id)[::-1]
+            found = [row for row in of_message if outcomes is None or row.outcome in outcomes]
+            return LedgerScan(found[:limit], len(found), found[limit - 1].number if len(found) > limit else None)
+        which = (after, end, rows)
+        if wanted.queue is not None:
+            looked_at = self._of_queue(self._sql.latest_of_queues, wanted.queue, which)
+        else:
+            looked_at = self._session.engine.rows(self._sql.latest, which)
+        looked_at = sorted(looked_at, reverse=True)[:rows]
+        since, before = _times(wanted)
+        found_rows: list[Row] = []
+        examined, room, place = 0, self._session.limits.claim_bytes, 0
+        for number, size, outcome, finished_at in looked_at:
+            if len(found_rows) == limit or room <= 0:
+                break
+            examined, place = examined + 1, number
+            if since <= finished_at < before and (outcomes is None or outcome in outcomes):
+                found_rows.append((number, size))
+                room -= int(size)
+        is_end = examined == len(looked_at) < rows
+        return LedgerScan(self._read(found_rows)[::-1], examined, None if is_end else place)
+
+    def _bounds(self, after: int, end: int, wanted: LedgerFilter) -> tuple[int, int]:
+        """The numbers between which rows of the wanted time stand."""
         disorder_ms = self._session.limits.ledger_disorder_ms
         if wanted.since is not None:
             after = max(after, self._last_before(wanted.since - disorder_ms))
         if wanted.before is not None:
             end = min(end, self._last_before(wanted.before + disorder_ms))
-        if wanted.id is not None:
-            return self._of_message(after, end, limit, wanted, wanted.id)
-        since = _FIRST if wanted.since is None else wanted.since
-        before = _LAST if wanted.before is None else wanted.before
-        which = (after, end, since, before, limit)
-        if wanted.queue is not None:
-            return self._read(self._of_queue(wanted.queue, which))
-        return self._read(self._session.engine.rows(self._sql.measure_by_time, which))
+        return after, end
 
     def between(self, after: int, through: int, limit: int) -> list[LedgerRow]:
         """Those after a number and through another, until their bodies come to what one answer may hold."""
         return self._read(self._session.engine.rows(self._sql.measure, (after, through, limit)))
 
-    def _of_queue(self, name: str, which: tuple[int, ...]) -> list[Row]:
-        """A name may have belonged to several queues, one after the other, and their rows stand in one order."""
+    def _of_queue(self, statements: Sequence[str], name: str, which: tuple[int, ...]) -> list[Row]:
+        """A name may have belonged to several queues, one after the other, and their rows stand in one order: the
+        caller sorts them, and takes the first."""
         engine = self._session.engine
-        *_, limit = which
         numbers = [number for (number,) in engine.rows(self._sql.queues_of_name, (name,))]
         measured: list[Row] = []
         for start in range(0, len(numbers), _TOGETHER):
             some = numbers[start : start + _TOGETHER]
             params = [value for number in some for value in (number, *which)]
-            measured += engine.rows(self._sql.measure_queues[len(some) - 1], params)
-        return sorted(measured)[:limit]
+            measured += engine.rows(statements[len(some) - 1], params)
+        return measured
 
     def _of_message(self, after: int, end: int, limit: int, wanted: LedgerFilter, message_id: str) -> list[LedgerRow]:
         """There are as many as it has left queues."""
@@ -101,8 +152,7 @@ class Ledger:
         if seq is None:
             return []
         measured = self._session.engine.rows(self._sql.measure_message, (seq, after, end, limit))
-        since = _FIRST if wanted.since is None else wanted.since
-        before = _LAST if wanted.before is None else wanted.before
+        since, before = _times(wanted)
         return [
             row
             for row in self._read(measured)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from penstock import limits
 from penstock.model import Claimed, Draft, Message, Outcome, PeekAfter, Purged, Receipt, SentOnce
 from penstock.stores.sql.attempts import Attempts
+from penstock.stores.sql.named import Named
 from penstock.stores.sql.receipts import Receipts
+from penstock.stores.sql.scans import Scans
 from penstock.stores.sql.send import Sends
 from penstock.stores.sql.session import Session, size_of
 from penstock.stores.sql.statements import Bounded
@@ -40,10 +42,15 @@ class MessageSql:
 
 
 class Messages:
-    __slots__ = ("_attempts", "_receipts", "_sends", "_session", "_sql")
+    __slots__ = ("_attempts", "_receipts", "_sends", "_session", "_sql", "delete", "find", "scan")
 
-    def __init__(self, session: Session, sends: Sends, receipts: Receipts, attempts: Attempts) -> None:
+    def __init__(
+        self, session: Session, sends: Sends, receipts: Receipts, attempts: Attempts, named: Named, scans: Scans
+    ) -> None:
         self._session = session
+        self.find = named.find
+        self.delete = named.delete
+        self.scan = scans.scan
         self._attempts = attempts
         self._sends = sends
         self._receipts = receipts

@@ -10,21 +10,23 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import MoveNotFound
-from penstock.model import WHOLE, Actor, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue, Tally
+from penstock.model import WHOLE, Actor, Dealing, Dedup, Move, MoveStatus, MoveTerms, Outcome, PeekAfter, Queue, Tally
 from penstock.stores import move_step
-from penstock.stores.move_step import Candidate
+from penstock.stores.dealing import deal
+from penstock.stores.move_step import Candidate, Content
+from penstock.stores.sql.candidates import CANDIDATE, candidates
 from penstock.stores.sql.counts import Counts
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.lines import has_lines
+from penstock.stores.sql.named import Named, NamedRow
 from penstock.stores.sql.runs import at_once
-from penstock.stores.sql.session import Session, body_in, seq_in
+from penstock.stores.sql.session import Session, attributes_of, body_in, seq_in
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 from penstock.stores.sql.twins import Twins
 
 _COLUMNS = """id, source, target, through, started_at, claimed, terms,
         moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
         by_key, by_via"""
-_CANDIDATE = "seq, ready_at, CASE WHEN {is_claimed} THEN 1 ELSE 0 END, sent_at, receives, content_type, came_from"
 # `ready_at` first: MariaDB assigns one column after the other, and `receives` must still be what it was.
 _ARRIVE = f"""
         UPDATE message SET ready_at = CASE WHEN ready_at > ? AND ready_at < {limits.BEHIND} AND {{is_delayed}}
@@ -71,17 +73,17 @@ class MoveSql:
     forget: str = "DELETE FROM move WHERE finished_at < ?"
     # Not one condition on the pair: a database may then read the queue from its beginning for every page.
     look_at_ready: str = f"""
-        SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = 0 AND {{age}} > ? AND {{age}} <= ?
+        SELECT {CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = 0 AND {{age}} > ? AND {{age}} <= ?
         ORDER BY ready_at, {{age}} LIMIT ?"""
     look_behind: str = f"""
-        SELECT {_CANDIDATE} FROM {{walk}}
+        SELECT {CANDIDATE} FROM {{walk}}
         WHERE queue = ? AND ready_at = {limits.BEHIND} AND {{age}} > ? AND {{age}} <= ?
         ORDER BY ready_at, {{age}} LIMIT ?"""
     look_here: str = f"""
-        SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = ? AND {{age}} > ?
+        SELECT {CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at = ? AND {{age}} > ?
         ORDER BY ready_at, {{age}} LIMIT ?"""
     look_later: str = f"""
-        SELECT {_CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at > ? AND ready_at < ?
+        SELECT {CANDIDATE} FROM {{walk}} WHERE queue = ? AND ready_at > ? AND ready_at < ?
         ORDER BY ready_at, {{age}} LIMIT ?"""
     # The sum keeps a database from reading the queue instead of these messages.
     bodies: str = Bounded("SELECT {message} FROM message WHERE {among:seq} AND queue + 0 = ? ORDER BY ready_at, seq")
@@ -89,6 +91,9 @@ class MoveSql:
         SELECT seq FROM message
         WHERE {among:seq} AND queue + 0 = ? AND ready_at <> ? AND (ready_at <= ? OR ready_at = BEHIND OR {is_delayed})
         ORDER BY seq {lock}""".replace("BEHIND", str(limits.BEHIND))
+    still_claimed: str = """
+        SELECT seq FROM message
+        WHERE {among:seq} AND queue + 0 = ? AND ready_at > ? AND ready_at < ? AND {is_claimed} ORDER BY seq {lock}"""
 
 
 def _move_of(row: Row) -> Move:
@@ -134,10 +139,11 @@ def _changing_of(move: Move) -> tuple[object, ...]:
 
 
 class Moves:
-    __slots__ = ("_counts", "_session", "_sql", "_twins")
+    __slots__ = ("_counts", "_named", "_session", "_sql", "_twins")
 
-    def __init__(self, session: Session, twins: Twins, counts: Counts) -> None:
+    def __init__(self, session: Session, twins: Twins, counts: Counts, named: Named) -> None:
         self._session = session
+        self._named = named
         self._counts = counts
         self._twins = twins
         self._sql = session.engine.statements.of(MoveSql)
@@ -334,12 +340,12 @@ class Moves:
             rows = engine.rows(sql.look_here, (number, after.ready_at, after.seq, limit))
             if len(rows) < limit:
                 rows += engine.rows(sql.look_later, (number, after.ready_at, limits.SHIPPED, limit - len(rows)))
-        return [Candidate(seq, at, bool(claimed) and at > now, *others) for seq, at, claimed, *others in rows]
+        return candidates(queue, rows, now)
 
-    def bodies(self, queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, bytes]:
+    def contents(self, queue: Queue, seqs: Sequence[int], budget: int) -> Mapping[int, Content]:
         engine = self._session.engine
         rows = engine.rows_within(self._sql.bodies, (engine.listed(seqs), queue.number), budget)
-        return {seq_in(row): body_in(row) for row in rows}
+        return {seq_in(row): (body_in(row), attributes_of(row)) for row in rows}
 
     def carry(self, here: Queue, there: Queue, seqs: Sequence[int], now: int, claimed: bool, as_new: bool) -> int:
         engine = self._session.engine
@@ -347,3 +353,47 @@ class Moves:
         rows = engine.rows(self._sql.still_there, (engine.listed(seqs), here.number, limits.SHIPPED, free_from))
         self.carry_over(here, there, [seq for (seq,) in rows], Outcome.MOVED, now, as_new)
         return len(rows)
+
+    def purge(self, queue: Queue, seqs: Sequence[int], now: int, claimed: bool) -> int:
+        engine = self._session.engine
+        free_from = limits.SHIPPED if claimed else now
+        rows = engine.rows(self._sql.still_there, (engine.listed(seqs), queue.number, limits.SHIPPED, free_from))
+        self._session.finish(queue.number, [seq for (seq,) in rows], Outcome.PURGED, now)
+        return len(rows)
+
+    def release(self, queue: Queue, seqs: Sequence[int], now: int) -> int:
+        session, engine = self._session, self._session.engine
+        which = (engine.listed(seqs), queue.number, now, limits.SHIPPED)
+        rows = engine.rows(self._sql.still_claimed, which)
+        if rows:
+            session.make_ready(queue.number, [seq for (seq,) in rows], now)
+            session.stirred.add(queue.name)
+        return len(rows)
+
+    # Messages that a caller names
+
+    def move_named(
+        self, queue: str, message_ids: Sequence[str], target: str | None, now: int, as_new: bool = False
+    ) -> Sequence[Dealing]:
+        session = self._session
+        here = session.queue(queue)
+        there = None if target is None else session.queue(target)
+        self._lock_lines(here, *([] if there is None else [there]))
+        return deal(
+            self._named.rows(here, message_ids),
+            lambda rows: self._carry_named(here, there, rows, now, as_new),
+        )
+
+    def _carry_named(
+        self, here: Queue, there: Queue | None, rows: Sequence[NamedRow], now: int, as_new: bool
+    ) -> set[int]:
+        """The numbers of those that have gone."""
+        going: dict[str, list[int]] = {}
+        for row in rows:
+            name = move_step.home(self, here, row.came_from) if there is None else there.name
+            if name is not None and name != here.name:
+                going.setdefault(name, []).append(row.seq)
+        queues = sorted((self._session.queue(name) for name in going), key=lambda one: one.number)
+        for to in queues:
+            self.carry_over(here, to, going[to.name], Outcome.MOVED, now, as_new)
+        return {seq for seqs in going.values() for seq in seqs}

@@ -66,6 +66,12 @@ def size_of(rows: Sequence[Row]) -> int:
     return size
 
 
+def attributes_of(row: Row) -> dict[str, str] | None:
+    """Of a row of `{message}`."""
+    text = attributes_in(row)
+    return None if text is None else decode_attributes(text)
+
+
 def attributes_text(attributes: dict[str, str] | None) -> str | None:
     return encode_attributes(attributes).decode() if attributes else None
 

@@ -16,8 +16,10 @@ from penstock.stores.sql.ledger import Ledger, LedgerSql
 from penstock.stores.sql.lines import LineSql
 from penstock.stores.sql.messages import Messages, MessageSql
 from penstock.stores.sql.moves import Moves, MoveSql
+from penstock.stores.sql.named import Named, NamedSql
 from penstock.stores.sql.queues import Queues, QueueSql
 from penstock.stores.sql.receipts import Receipts, ReceiptSql
+from penstock.stores.sql.scans import Scans, ScanSql
 from penstock.stores.sql.send import Sends, SendSql
 from penstock.stores.sql.session import Session, SessionSql
 from penstock.stores.sql.shipments import Shipments, ShipmentSql
@@ -35,6 +37,8 @@ TABLES = (
     AttemptSql,
     ReceiptSql,
     MessageSql,
+    NamedSql,
+    ScanSql,
     CountSql,
     MoveSql,
     ShipmentSql,
@@ -78,7 +82,8 @@ class SqlUnit:
         self._counts = Counts(session)
         sends = Sends(session, twins)
         receipts = Receipts(session)
-        self.moves = Moves(session, twins, self._counts)
+        named = Named(session)
+        self.moves = Moves(session, twins, self._counts, named)
         claims = Claims(session, twins, self.moves)
         # Bound once: these are called for every request, or for every unit.
         self.take_turns = session.take_turns
@@ -86,7 +91,7 @@ class SqlUnit:
         self.claim = claims.claim
         self.ack = receipts.ack
         attempts = Attempts(session, claims)
-        self.messages = Messages(session, sends, receipts, attempts)
+        self.messages = Messages(session, sends, receipts, attempts, named, Scans(session))
         self.shipments = Shipments(session, claims)
         self.ledger = Ledger(session, self._counts)
         self.exports = Exports(session, self.ledger)
