@@ -89,6 +89,16 @@ async def test_what_is_done_to_queues(bench: Bench) -> None:
     assert {(one.key, one.via) for one in await actions(broker)} == {("ann", "native")}
 
 
+async def test_a_pause_and_its_end_are_written_down_once(bench: Bench) -> None:
+    await result(bench.broker.resume_queue("q", ANN))
+    await result(bench.broker.pause_queue("q", ANN))
+    await asyncio.sleep(1)
+    await result(bench.broker.pause_queue("q", ANN))
+    await result(bench.broker.resume_queue("q", ANN))
+    await result(bench.broker.resume_queue("q", ANN))
+    assert await told(bench.broker) == [("queue.pause", "q", None, None), ("queue.resume", "q", None, None)]
+
+
 async def test_of_labels_only_their_keys_are_told(bench: Bench) -> None:
     await result(bench.broker.update_queue("q", QueueChange(labels={"team": "secret plans", "old": "x"}), by=ANN))
     await result(

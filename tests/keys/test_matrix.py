@@ -86,6 +86,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "GET /v1/ledger/exports/{consumer}/{number}": on_all("poll"),
     "GET /v1/ledger/exports/{consumer}/{number}/rows": on_all("poll"),
     "POST /v1/ledger/exports/{consumer}/{number}/settle": on_all("poll"),
+    "GET /v1/actions": on_all("admin"),
     "GET /v1/keys": on_all("admin"),
     "POST /v1/keys": on_all("admin"),
     "DELETE /v1/keys/{name}": on_all("admin"),
@@ -264,7 +265,7 @@ class World:
             counts = [(unit.ledger.tally(queue.name), unit.messages.peek(queue.name, 1_000)) for queue in queues]
             shipments = [unit.shipments.list(queue.name, None, 0, 1_000) for queue in queues]
             kept = [shipments, unit.exports.list(None, 0, 1_000), unit.ledger.rows(0, 10_000)]
-            return [queues, counts, unit.keys.list(), unit.moves.unfinished(), kept]
+            return [queues, counts, unit.keys.list(), unit.moves.unfinished(), unit.actions.list(None, 1_000), kept]
 
 
 OF_SQS = {

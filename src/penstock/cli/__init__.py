@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from penstock import __version__
+from penstock.cli.actions import actions
 from penstock.cli.backup import backup
 from penstock.cli.bench import bench
 from penstock.cli.check import check
@@ -66,6 +67,7 @@ for _command in (
     shipment,
     ledger,
     key,
+    actions,
     top,
     bench,
     pipeline,

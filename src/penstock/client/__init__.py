@@ -37,6 +37,8 @@ from penstock.client.errors import (
 )
 from penstock.client.patience import Patience
 from penstock.client.values import (
+    Action,
+    ActionFilter,
     AttributeEquals,
     Backoff,
     ClaimedMessage,
@@ -68,6 +70,8 @@ from penstock.client.values import (
 from penstock.client.work import Discard, Retry, Worked
 
 __all__ = [
+    "Action",
+    "ActionFilter",
     "AsyncClient",
     "AttributeEquals",
     "Backoff",

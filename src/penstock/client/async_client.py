@@ -158,6 +158,10 @@ class AsyncClient:
     create_key = async_verb(verbs.create_key)
     revoke_key = async_verb(verbs.revoke_key)
 
+    # Actions
+
+    actions = async_pages(verbs.actions)
+
     # Working
 
     async def work(

@@ -161,6 +161,10 @@ class Client:
     create_key = verb(verbs.create_key)
     revoke_key = verb(verbs.revoke_key)
 
+    # Actions
+
+    actions = pages(verbs.actions)
+
     # Working
 
     def work(

@@ -361,3 +361,29 @@ class LedgerRow:
     body_hash: str
     content_type: str | None
     body: bytes | None = None
+
+
+class ActionFilter(TypedDict, total=False):
+    """Actions for which all that is given holds: on queues that had this name, by the API key of this name, of this
+    kind, done at `since` or later, done before `until`."""
+
+    queue: str | None
+    key: str | None
+    what: str | None
+    since: int | None
+    until: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What somebody has done who looks after queues and keys. `key` is the name of the API key, None where there were
+    none, and `via` the API; `what` is such as `queue.purge`, and `count` how many messages it was done to."""
+
+    number: int
+    at: int
+    key: str | None
+    via: str
+    what: str
+    queue: str | None = None
+    count: int | None = None
+    detail: str | None = None

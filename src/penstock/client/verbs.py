@@ -28,6 +28,8 @@ from penstock.client.errors import (
 )
 from penstock.client.requests import Dialogue, Moot, Page, Pages, Request, encoded, query_of, queue_path, quoted
 from penstock.client.values import (
+    Action,
+    ActionFilter,
     Body,
     ClaimedMessage,
     Draft,
@@ -393,6 +395,15 @@ def revoke_key(name: str) -> Request[None]:
     return Request(_revoked, "DELETE", path, repeatable=True, refusals=_KEY)
 
 
+# Actions
+
+
+def actions(*, before: int | None = None, per_page: int = 1_000, **wanted: Unpack[ActionFilter]) -> Pages[Action]:
+    """Who has administered what, the latest first: all, or those numbered below `before`, fetched page by page while
+    they are read."""
+    return _actions_before(before, per_page, wanted)
+
+
 # What is read page by page, in JSON or in Arrow
 
 
@@ -647,6 +658,17 @@ def _last_number(rows: Sequence[LedgerRow]) -> int:
 
 def _rows_through(rows: Sequence[LedgerRow], through: int) -> Sequence[LedgerRow]:
     return [row for row in rows if row.number <= through]
+
+
+def _actions_before(before: int | None, per_page: int, wanted: ActionFilter) -> Request[Page[Action]]:
+    def read(answer: Answer) -> Page[Action]:
+        found = [value_from(Action, one) for one in answer.json()["actions"]]
+        if len(found) < per_page:
+            return Page(found)
+        return Page(found, _actions_before(found[-1].number, per_page, wanted))
+
+    path = f"/v1/actions{query_of(before=before, limit=per_page, **wanted)}"
+    return Request(read, "GET", path, repeatable=True)
 
 
 def _keys(answer: Answer) -> list[Key]:

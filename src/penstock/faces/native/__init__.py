@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from penstock.broker import Broker
 from penstock.edge.router import Route
+from penstock.faces.native.actions import action_routes
 from penstock.faces.native.keys import key_routes
 from penstock.faces.native.ledger import ledger_routes
 from penstock.faces.native.messages import message_routes
@@ -28,4 +29,5 @@ def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
         *shipment_routes(broker),
         *ledger_routes(broker),
         *key_routes(broker, keyring),
+        *action_routes(broker),
     ]
