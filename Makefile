@@ -41,11 +41,11 @@ spark: .venv/.spark
 demo: spark
 	.venv/bin/penstock pipeline demo
 
-# For machines without a checkout: a compiled wheel for those like this one, and a plain one for all others.
-dist: build/compiled/.ready build/plain/.ready
+# For machines without a checkout: a compiled wheel for those like this one, a plain one for all others, and the source.
+dist: build/compiled/.ready build/plain/.ready build/source/.ready
 	rm -rf dist
 	mkdir dist
-	cp build/compiled/wheel/*.whl build/plain/wheel/*.whl dist
+	cp build/compiled/wheel/*.whl build/plain/wheel/*.whl build/source/*.tar.gz dist
 
 # Everything with the compiled package.
 test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv/.ready

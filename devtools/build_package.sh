@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the package in build/compiled or build/plain: the wheel, and beside it what the wheel installs. Where it cannot
-# be compiled, it is built plain, which does the same more slowly.
+# be compiled, it is built plain, which does the same more slowly. In build/source it is an archive of the source.
 set -eu
 kind=$1
 folder=build/$kind
@@ -12,6 +12,11 @@ build() {
         --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$folder/wheel" .
 }
 
+if [ "$kind" = source ]; then
+    PENSTOCK_BUILD=$folder .venv-build/bin/python -c \
+        "from setuptools.build_meta import build_sdist; build_sdist('$folder')" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+    exit 0
+fi
 if [ "$kind" = plain ]; then
     build no
 else
