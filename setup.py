@@ -40,6 +40,7 @@ ABOVE_THE_STORE = (
     "bridge/remote",
     "broker/broker",
     "broker/commit",
+    "broker/counting",
     "broker/express",
     "broker/lanes",
     "broker/operations",
@@ -55,6 +56,7 @@ ABOVE_THE_STORE = (
     "faces/emodb/messages",
 )
 STORE = (
+    "stores/figures",
     "stores/sql/attempts",
     "stores/sql/claim",
     "stores/sql/consumers",

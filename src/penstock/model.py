@@ -647,3 +647,194 @@ class QueueReport(Struct, frozen=True):
     count: Count
     counted_at: int
     tally: Tally | None = None
+
+
+# Figures of queues
+
+# What has happened in queues, by their numbers: counts in the order of the fields of `Totals`.
+Happened = dict[int, list[int]]
+
+
+class Totals(Struct, frozen=True):
+    """How often each thing has happened in a queue. Those from `acked` on stand in the order of `Outcome`."""
+
+    sent: Annotated[int, Meta(description="messages stored by sends; twins that were not stored do not count")] = 0
+    claimed: Annotated[int, Meta(description="deliveries, the first and later ones")] = 0
+    redelivered: Annotated[int, Meta(description="deliveries but for the first of each message")] = 0
+    acked: int = 0
+    expired: int = 0
+    dead_lettered: Annotated[int, Meta(description="messages that have left for the dead-letter queue")] = 0
+    failed: int = 0
+    purged: int = 0
+    moved: Annotated[int, Meta(description="messages that have left by a move")] = 0
+    collapsed: int = 0
+
+
+class Depths(Struct, frozen=True):
+    """What was in a queue at one instant."""
+
+    ready: int
+    delayed: int
+    claimed: int
+    oldest_ready_sent_at: int | None
+
+
+class Bucket(Struct, frozen=True):
+    """What has happened in the queue of a number during the time that begins with `since`, and what was in it when it
+    was last looked at in that time; None where it was not."""
+
+    queue: int
+    since: int
+    totals: Totals
+    depths: Depths | None = None
+
+
+class Span(StrEnum):
+    """How far back a history goes: an hour by minutes, or a day by tens of minutes."""
+
+    HOUR = "hour"
+    DAY = "day"
+
+
+class History(Struct, frozen=True):
+    """A queue over the last hour or day, in columns: one number each for every bucket, the oldest first. Those of what
+    was in the queue are null where that is not known."""
+
+    span: Span
+    bucket_ms: int
+    since: Annotated[list[int], Meta(description="when each bucket begins")]
+    ready: list[int | None]
+    delayed: list[int | None]
+    claimed: list[int | None]
+    oldest_ready_ms: Annotated[
+        list[int | None], Meta(description="age of the oldest ready message; null where none was ready")
+    ]
+    sent: list[int]
+    claims: list[int]
+    redelivered: list[int]
+    acked: list[int]
+    expired: list[int]
+    dead_lettered: list[int]
+    failed: list[int]
+    purged: list[int]
+    moved: list[int]
+    collapsed: list[int]
+
+
+class OverviewSort(StrEnum):
+    """By what the rows of an overview stand."""
+
+    NAME = "name"
+    READY = "ready"
+    DELAYED = "delayed"
+    CLAIMED = "claimed"
+    TOTAL = "total"
+    OLDEST = "oldest"
+    SENDS = "sends"
+    ACKS = "acks"
+    DEAD_LETTERS = "dead_letters"
+    PAUSED = "paused"
+
+
+class OverviewQuery(Struct, frozen=True, kw_only=True):
+    """Which queues an overview shows, and in which order. Where `descending` is None, names ascend and numbers descend,
+    so that the oldest and the most come first. `contains` is a part of the name, in capitals or not. Without `sparks`,
+    the spark lines are left out."""
+
+    sort: OverviewSort = OverviewSort.OLDEST
+    descending: bool | None = None
+    contains: str = ""
+    dead_letter_queues: bool = False
+    offset: int = 0
+    limit: int = 100
+    sparks: bool = True
+
+
+ALL_QUEUES = OverviewQuery()
+
+
+class OverviewRow(Struct, frozen=True):
+    """One queue of an overview."""
+
+    name: str
+    ready: int
+    delayed: int
+    claimed: int
+    total: int
+    exact: Annotated[bool, Meta(description="whether the parts are; else `delayed` and `claimed` are lower bounds")]
+    oldest_ready_sent_at: int | None
+    oldest_ready_ms: Annotated[int | None, Meta(description="age of the oldest ready message; null where none is")]
+    sends_per_second: float
+    acks_per_second: float
+    totals: Totals
+    takes_dead_letters: Annotated[bool, Meta(description="whether it is the dead-letter queue of another")]
+    paused_at: Annotated[int | None, Meta(description="null unless it is paused")] = None
+    sent_by_minute: Annotated[list[int], Meta(description="sends of the last 60 minutes, the oldest first")] = []
+    acked_by_minute: Annotated[list[int], Meta(description="acks of the last 60 minutes, the oldest first")] = []
+
+
+class OverviewSums(Struct, frozen=True):
+    """Of all queues that an overview has found, on whichever page they stand."""
+
+    ready: int = 0
+    delayed: int = 0
+    claimed: int = 0
+    total: int = 0
+    sends_per_second: float = 0.0
+    acks_per_second: float = 0.0
+    dead_lettered: int = 0
+    paused: int = 0
+
+
+class Overview(Struct, frozen=True):
+    """A page of an overview; `total` is how many queues were found."""
+
+    total: int
+    sums: OverviewSums
+    as_of: int
+    rows: list[OverviewRow]
+
+
+class ConsumerReport(Struct, frozen=True):
+    """A consumer that is registered with a queue (gq), and how many messages it holds."""
+
+    id: str
+    delivery: Delivery
+    beat_at: Annotated[int, Meta(description="its last sign of life")]
+    dead_after_ms: int
+    held: int
+
+
+class Workers(Struct, frozen=True):
+    """Who works on a queue: claims that wait for a message in this process, consumers that are registered, and
+    shipments that are open."""
+
+    waiting_claims: int
+    consumers: list[ConsumerReport]
+    shipments: list[Shipment]
+
+
+class Sizes(Struct, frozen=True):
+    """How much a store takes; None where it cannot be told."""
+
+    store_bytes: int | None = None
+    log_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+class StoreFigures(Struct, frozen=True, kw_only=True):
+    """How a store does, and what this process has asked of it since it has started."""
+
+    store_bytes: int | None
+    log_bytes: Annotated[int | None, Meta(description="of the write-ahead log")]
+    free_bytes: Annotated[int | None, Meta(description="on the device; null where a database server keeps the store")]
+    units: int
+    operations: int
+    unit_seconds: Annotated[float, Meta(description="spent in units that have ended well, in all")]
+    commit_seconds: Annotated[float, Meta(description="of these, at their ends: until all was on stable media")]
+    units_written: Annotated[int, Meta(description="units that have ended well and could write")]
+    commit_median_ms: Annotated[float, Meta(description="of the last units that could write")]
+    commit_p99_ms: float
+    waiting_claims: int
+    open_shipments: int
+    errors: Annotated[dict[str, int], Meta(description="units that have failed, by the kind of error")]

@@ -28,6 +28,8 @@ class Timings:
     sweep_s: float = 1.0
     moves_s: float = 1.0
     keys_s: float = 1.0
+    # The pause between two times that figures of queues are added to the store: so much of them a killed process loses.
+    figures_s: float = 5.0
     # How long finished messages stay in the ledger.
     ledger_retention_ms: int = 30 * 24 * 60 * 60 * 1000
     # How long actions stay in their log.

@@ -25,11 +25,13 @@ from penstock.model import (
     LedgerFilter,
     MessageState,
     MoveTerms,
+    OverviewQuery,
     QueueChange,
     Selection,
     Settings,
     ShipmentRef,
     WantedAttribute,
+    Span,
 )
 
 NOUNS = {
@@ -70,6 +72,8 @@ SAMPLES = {
     LedgerFilter: LedgerFilter("q"),
     ShipmentRef: ShipmentRef("q", "c", 3),
     ExportRef: ExportRef("c", 3),
+    OverviewQuery: OverviewQuery(contains="q"),
+    Span: Span.DAY,
 }
 
 

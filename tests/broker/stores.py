@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.stores.protocol import EVERYWHERE, NOUNS, Store, Unit
+from penstock.model import Happened
+from penstock.stores.protocol import EVERYWHERE, NOUNS, Figures, Store, Unit
 
 Verb = tuple[str, tuple[object, ...]]
 
@@ -35,6 +36,15 @@ class RecordedUnit:
     @property
     def stirred(self) -> set[str]:
         return self._unit.stirred
+
+    @property
+    def happened(self) -> Happened:
+        return self._unit.happened
+
+    @property
+    def figures(self) -> Figures:
+        """They are kept beside whatever a test is about, and leave no record."""
+        return self._unit.figures
 
     def __getattr__(self, name: str) -> Any:
         verb = getattr(self._unit, name)

@@ -44,6 +44,7 @@ EVERYWHERE = {
 }
 # What MariaDB reads by an index of another shape.
 NOT_ON_MARIADB = {
+    "ShipmentSql.not_ended": "shipment: all that are in the index of open ones",
     "TwinSql.queues": "collapse: keys with twins left over, of which there are few; it ends with its LIMIT",
     "MoveSql.under_way": "move: all that are in the index of unfinished ones",
     "MoveSql.unfinished": "move: the same",

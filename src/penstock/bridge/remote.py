@@ -12,6 +12,7 @@ from typing import Any
 from penstock.bridge.edge_end import EdgeEnd, gone
 from penstock.broker.protocol import Keys
 from penstock.model import (
+    ALL_QUEUES,
     ANY_AGE,
     WHOLE,
     Action,
@@ -29,6 +30,7 @@ from penstock.model import (
     Export,
     ExportRef,
     Found,
+    History,
     Key,
     LedgerFilter,
     LedgerRow,
@@ -37,6 +39,8 @@ from penstock.model import (
     Move,
     MoveTerms,
     Outcome,
+    Overview,
+    OverviewQuery,
     PeekAfter,
     Queue,
     QueueChange,
@@ -51,6 +55,9 @@ from penstock.model import (
     Settings,
     Shipment,
     ShipmentRef,
+    Span,
+    StoreFigures,
+    Workers,
 )
 from penstock.pending import Pending, rejected
 
@@ -204,6 +211,20 @@ class RemoteBroker:
 
     def count_queues(self, offset: int, limit: int) -> Pending[CountedPage]:
         return self.call("count_queues", offset, limit)
+
+    # Figures
+
+    def overview(self, query: OverviewQuery = ALL_QUEUES, rules: Sequence[str] | None = None) -> Pending[Overview]:
+        return self.call("overview", query, rules)
+
+    def history(self, queue: str, span: Span) -> Pending[History]:
+        return self.call("history", queue, span)
+
+    def workers_of(self, queue: str) -> Pending[Workers]:
+        return self.call("workers_of", queue)
+
+    def figures(self) -> Pending[StoreFigures]:
+        return self.call("figures")
 
 
 class RemoteMoves:

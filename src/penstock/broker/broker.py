@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TypeVar
 
 from penstock.broker import protocol
 from penstock.broker.actions import Actions
 from penstock.broker.chores import Chores
 from penstock.broker.commit import Commit, Units
+from penstock.broker.counting import Counting
 from penstock.broker.express import Express
 from penstock.broker.health import Health
+from penstock.broker.keeping import Keeping
 from penstock.broker.keys import Keys
 from penstock.broker.lanes import Lanes
 from penstock.broker.ledger import Exports, Ledger
@@ -64,7 +67,12 @@ from penstock.model import (
     Dealing,
     Draft,
     Found,
+    ALL_QUEUES,
+    ConsumerReport,
+    History,
     Message,
+    Overview,
+    OverviewQuery,
     PeekAfter,
     Queue,
     QueueChange,
@@ -75,21 +83,30 @@ from penstock.model import (
     Scan,
     Selection,
     Settings,
+    Shipment,
+    Sizes,
+    Span,
+    StoreFigures,
+    Workers,
 )
 from penstock.pending import Pending
 from penstock.stores.protocol import ExpressStore, Store
 from penstock.timings import Timings
+
+T = TypeVar("T")
 
 
 class LocalBroker:
     def __init__(
         self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings = Timings()
     ) -> None:
-        units = Units(store, clock)
+        self._counting = Counting()
+        units = Units(store, clock, self._counting)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
         arrived: list[Operation] = []
-        express = Express(store, units.now, loop) if isinstance(store, ExpressStore) else None
+        express = Express(store, units.now, loop, self._counting) if isinstance(store, ExpressStore) else None
         lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, arrived, express)
+        self._loop = loop
         self._polls = Polls(store, lanes, units.now, self._serve_first, loop, timings)
         self._commit = Commit(units, lanes, arrived, self._polls, loop, timings)
         # Bound once: these are called for every request.
@@ -99,6 +116,7 @@ class LocalBroker:
         self.ack = self._commit.ack
         self._health = Health(self._commit, units, loop, timings.prove_s)
         self._chores = Chores(self._commit, loop, timings)
+        self._keeping = Keeping(self._commit, self._counting, units.now, loop, timings)
         self.moves = Moves(self._commit, self._chores.carry_on)
         self.shipments = Shipments(self._commit)
         self.ledger = Ledger(self._commit)
@@ -110,16 +128,20 @@ class LocalBroker:
 
     def start(self) -> None:
         self._chores.start()
+        self._keeping.start()
 
     def stop(self) -> None:
         """Waiting claims end without a message; everything else that was accepted is still served."""
         self._chores.stop()
+        self._keeping.stop()
         self._polls.stop()
 
     async def finish(self, grace_s: float) -> int:
         """After `stop`: begin no more units, and wait until none is open, but not longer than this. How many still are:
         a store that does not answer must not keep the process from ending."""
-        return await self._commit.finish(grace_s)
+        until = self._loop.time() + grace_s
+        await self._keeping.finish(grace_s / 2)
+        return await self._commit.finish(max(0.0, until - self._loop.time()))
 
     def check(self) -> Pending[None]:
         return self._health.check()
@@ -146,6 +168,52 @@ class LocalBroker:
     def _serve_first(self, claims: list[Claim]) -> None:
         """The way back from the polls, which are made before the commit that parks claims there."""
         self._commit.submit_first(claims)
+
+    # Figures
+
+    def overview(self, query: OverviewQuery = ALL_QUEUES, rules: Sequence[str] | None = None) -> Pending[Overview]:
+        return self._keeping.overview(query, rules)
+
+    def history(self, queue: str, span: Span) -> Pending[History]:
+        return self._keeping.history(queue, span)
+
+    def workers_of(self, queue: str) -> Pending[Workers]:
+        def complete(found: tuple[list[ConsumerReport], list[Shipment]]) -> Workers:
+            return Workers(self.waiting_claims().count(queue), *found)
+
+        return self._keeping.workers_of(queue).map(complete)
+
+    def figures(self) -> Pending[StoreFigures]:
+        def complete(found: tuple[Sizes, int]) -> StoreFigures:
+            sizes, open_shipments = found
+            counting = self._counting
+            median, p99 = counting.commit_ms()
+            return StoreFigures(
+                store_bytes=sizes.store_bytes,
+                log_bytes=sizes.log_bytes,
+                free_bytes=sizes.free_bytes,
+                units=self.units(),
+                operations=self.operations(),
+                unit_seconds=counting.unit_seconds,
+                commit_seconds=counting.commit_seconds,
+                units_written=counting.units_written,
+                commit_median_ms=median,
+                commit_p99_ms=p99,
+                waiting_claims=self.waiting(),
+                open_shipments=open_shipments,
+                errors=counting.errors(),
+            )
+
+        return self._keeping.measure_store().map(complete)
+
+    def _changing(self, name: str, change: Pending[T]) -> Pending[T]:
+        """The next overview looks at this queue before it is shown."""
+
+        def changed(value: T) -> T:
+            self._keeping.note_change(name)
+            return value
+
+        return change.map(changed)
 
     # Messages; `send`, `send_once`, `claim` and `ack` are bound above
 
@@ -218,24 +286,24 @@ class LocalBroker:
     # Queues
 
     def create_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[Queue]:
-        return self._commit.work(CreateQueue(name, settings, by))
+        return self._changing(name, self._commit.work(CreateQueue(name, settings, by)))
 
     def ensure_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[None]:
-        return self._commit.work(EnsureQueue(name, settings, by))
+        return self._changing(name, self._commit.work(EnsureQueue(name, settings, by)))
 
     def update_queue(
         self, name: str, change: QueueChange, rules: Sequence[str] | None = None, by: Actor | None = None
     ) -> Pending[Queue]:
-        return self._commit.work(UpdateQueue(name, change, rules, by))
+        return self._changing(name, self._commit.work(UpdateQueue(name, change, rules, by)))
 
     def pause_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
-        return self._commit.work(PauseQueue(name, by))
+        return self._changing(name, self._commit.work(PauseQueue(name, by)))
 
     def resume_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
-        return self._commit.work(ResumeQueue(name, by))
+        return self._changing(name, self._commit.work(ResumeQueue(name, by)))
 
     def delete_queue(self, name: str, by: Actor | None = None) -> Pending[Queue]:
-        return self._commit.work(DeleteQueue(name, by))
+        return self._changing(name, self._commit.work(DeleteQueue(name, by)))
 
     def find_queues(self, names: Sequence[str]) -> Pending[list[Queue | None]]:
         return self._commit.work(FindQueues(names))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.broker.counting import Counting
 from penstock.broker.lanes import Lanes
 from penstock.broker.messages import ReleaseLate
 from penstock.broker.operations import UNSERVED, Ack, Again, Claim, Operation, Send, SendOnce, Task, Work, serve, tell
@@ -200,10 +202,14 @@ class Commit:
 class Units:
     """Serves operations in units of the store. It may run in a thread, and tells no caller anything."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, counting: Counting, stopwatch: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.limits = store.limits
         # As of the last unit.
         self.had_room = True
+        self._counting = counting
+        self._stopwatch = stopwatch
         self._store = store
         self._clock = clock
 
@@ -216,14 +222,17 @@ class Units:
         try:
             return self._serve_in_one(operations)
         except StoreBusy as error:
+            self._counting.erred(error)
             _fail(operations, error)
             # Those that only read need not wait until the other process has written.
             looking = [operation for operation in operations if not operation.writes]
             if 0 < len(looking) < len(operations):
                 again = [looking]
         except StoreUnavailable as error:
+            self._counting.erred(error)
             _fail(operations, error)
         except Exception as error:
+            self._counting.erred(error)
             if len(operations) == 1:
                 _fail(operations, error)
             else:
@@ -238,12 +247,19 @@ class Units:
         self.had_room = self._store.has_room()
         if not self.had_room:
             full = StoreFull("the device of the store is nearly full; claims and acks go on")
-            _fail([operation for operation in operations if isinstance(operation, Send)], full)
+            refused: list[Operation] = [operation for operation in operations if isinstance(operation, Send)]
+            if refused:
+                self._counting.erred(full)
+                _fail(refused, full)
             operations = [operation for operation in operations if operation.result is UNSERVED]
         writes = any(operation.writes for operation in operations)
+        began = self._stopwatch()
         with self._store.unit(writes) as unit:
             serve(unit, operations, self.now(), self.limits)
-            return set(unit.stirred)
+            stirred, happened = set(unit.stirred), dict(unit.happened)
+            ending = self._stopwatch()
+        self._counting.ended(began, ending, self._stopwatch(), writes, happened)
+        return stirred
 
     def now(self) -> int:
         """The time that all servers on this store agree on. Should our clock be set between two readings of it, a

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from penstock.broker.counting import Counting
 from penstock.broker.operations import Operation, Send, SendOnce, deal_out
 from penstock.errors import StoreUnavailable
 from penstock.stores import protocol
@@ -20,10 +21,17 @@ log = logging.getLogger(__name__)
 class Express:
     """`now` is the time of the store."""
 
-    def __init__(self, store: protocol.ExpressStore, now: Callable[[], int], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        store: protocol.ExpressStore,
+        now: Callable[[], int],
+        loop: asyncio.AbstractEventLoop,
+        counting: Counting,
+    ) -> None:
         self._store = store
         self._now = now
         self._loop = loop
+        self._counting = counting
 
     def begin(
         self,
@@ -44,14 +52,24 @@ class Express:
         express = self._store.begin_sends(drafts, self._now())
         if express is None:
             return False
-        _Trip(self._loop, express, [group for _, group in groups], served, serve_otherwise).set_out()
+        trip = _Trip(self._loop, express, [group for _, group in groups], served, serve_otherwise, self._counting)
+        trip.set_out()
         return True
 
 
 class _Trip:
     """The way of some sends to the store and back."""
 
-    __slots__ = ("_descriptor", "_express", "_groups", "_is_writing", "_loop", "_serve_otherwise", "_served")
+    __slots__ = (
+        "_counting",
+        "_descriptor",
+        "_express",
+        "_groups",
+        "_is_writing",
+        "_loop",
+        "_serve_otherwise",
+        "_served",
+    )
 
     def __init__(
         self,
@@ -60,7 +78,9 @@ class _Trip:
         groups: list[list[Send]],
         served: Callable[[set[str]], object],
         serve_otherwise: Callable[[], object],
+        counting: Counting,
     ) -> None:
+        self._counting = counting
         self._loop = loop
         self._express = express
         self._groups = groups
@@ -95,6 +115,7 @@ class _Trip:
         except Exception as error:
             if not isinstance(error, StoreUnavailable):
                 log.exception("sends have failed")
+            self._counting.erred(error)
             for group in self._groups:
                 for send in group:
                     send.fail(error)
@@ -104,4 +125,5 @@ class _Trip:
                 return
             for group, sent in zip(self._groups, results, strict=True):
                 deal_out(sent, group)
+            self._counting.add(self._express.happened)
         self._served(set())

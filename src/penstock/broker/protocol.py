@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from penstock.model import (
+    ALL_QUEUES,
     ANY_AGE,
     WHOLE,
     Action,
@@ -42,6 +43,7 @@ from penstock.model import (
     Export,
     ExportRef,
     Found,
+    History,
     Key,
     LedgerFilter,
     LedgerRow,
@@ -50,6 +52,8 @@ from penstock.model import (
     Move,
     MoveTerms,
     Outcome,
+    Overview,
+    OverviewQuery,
     PeekAfter,
     Queue,
     QueueChange,
@@ -64,6 +68,9 @@ from penstock.model import (
     Settings,
     Shipment,
     ShipmentRef,
+    Span,
+    StoreFigures,
+    Workers,
 )
 from penstock.pending import Pending
 
@@ -237,6 +244,22 @@ class Broker(Protocol):
 
     def count(self, queue: str) -> Pending[Count]:
         """How many messages there are, by state. Raises QueueNotFound."""
+
+    # Figures of queues
+
+    def overview(self, query: OverviewQuery = ALL_QUEUES, rules: Sequence[str] | None = None) -> Pending[Overview]:
+        """A page of all queues in any order, with what is in them and what happens there. Only queues whose status the
+        rules permit to see are shown and counted. Rows are a few seconds old; those of a page of at most 100 are
+        not."""
+
+    def history(self, queue: str, span: Span) -> Pending[History]:
+        """A queue over the last hour or day. Raises QueueNotFound."""
+
+    def workers_of(self, queue: str) -> Pending[Workers]:
+        """Who works on a queue. Raises QueueNotFound."""
+
+    def figures(self) -> Pending[StoreFigures]:
+        """How the store does, and what this process has asked of it."""
 
     # The broker itself
 

@@ -35,7 +35,7 @@ One file because it is read as one: those who write a store or call one find eve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
@@ -48,15 +48,19 @@ from penstock.model import (
     ActionKind,
     Actor,
     Attendance,
+    Bucket,
     Claimed,
+    ConsumerReport,
     Count,
     Counted,
     Dealing,
+    Depths,
     Draft,
     Ending,
     Export,
     ExportRef,
     Found,
+    Happened,
     Held,
     Key,
     LedgerFilter,
@@ -81,7 +85,10 @@ from penstock.model import (
     Settings,
     Shipment,
     ShipmentRef,
+    Sizes,
+    Span,
     Tally,
+    Totals,
     Trace,
 )
 
@@ -109,7 +116,15 @@ class Unit(Protocol):
     def sent_to(self) -> set[str]:
         """The queues to which this unit has sent messages. To be read before the unit ends."""
 
+    @property
+    def happened(self) -> Happened:
+        """What this unit has done in queues, by their numbers; of a queue that was deleted meanwhile as well. To be
+        copied before the unit ends, and to be counted once it has ended well; the lists then belong to the reader."""
+
     # Nouns
+
+    @property
+    def figures(self) -> Figures: ...
 
     @property
     def messages(self) -> Messages | None: ...
@@ -266,10 +281,10 @@ class Unit(Protocol):
     def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
         """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
         messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, actions
-        done before `actions_before`, moves that ended `move_kept_ms` ago, ended shipments (but the latest of each
-        consumer), and sends with a key, claims with an attempt and dedup keys of a window that are no longer
-        remembered. Shipments without a heartbeat in time are lost here, and those whose end is not finished go on
-        ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
+        done before `actions_before`, moves that ended `move_kept_ms` ago, buckets of figures that are past their span,
+        ended shipments (but the latest of each consumer), and sends with a key, claims with an attempt and dedup keys
+        of a window that are no longer remembered. Shipments without a heartbeat in time are lost here, and those whose
+        end is not finished go on ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
 
         Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
         are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
@@ -477,6 +492,12 @@ class Shipments(Protocol):
     def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
         """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
 
+    def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
+        """Those of a queue that have not ended, by consumer."""
+
+    def count_open(self, limit: int) -> int:
+        """How many of all queues have not ended; at most `limit` are counted."""
+
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
         """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
         but never before the first message, when their bodies come to `claim_bytes`; none past the end.
@@ -501,6 +522,31 @@ class Shipments(Protocol):
     def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
         """A heartbeat: it lasts until now + `hold_ms`, also one whose time had passed unnoticed. Raises
         ShipmentNotFound and ShipmentEnded."""
+
+
+class Figures(Protocol):
+    """How often things have happened in queues, and what was in them: totals, and a history in buckets. They are added
+    now and then by those who hold the store, and are those of all of them; a store that cannot keep them has those of
+    this process. Queues are named by their numbers: one that is gone leaves none to another of its name."""
+
+    def add(self, happened: Mapping[int, Sequence[int]], now: int) -> None:
+        """Add what has happened, as `Unit.happened` tells it, to the totals and to the buckets of this instant."""
+
+    def sample(self, depths: Mapping[int, Depths], now: int) -> None:
+        """Note in the buckets of this instant what is in queues now."""
+
+    def totals(self, queues: Sequence[int]) -> dict[int, Totals]:
+        """All that has ever happened in these queues; those in which nothing has may be left out."""
+
+    def active(self, since: int, after: tuple[int, int], limit: int) -> list[Bucket]:
+        """The buckets of a minute of all queues that begin at this instant or later, by their beginning and the number
+        of the queue; the first after such a pair."""
+
+    def history(self, queue: int, span: Span, since: int) -> list[Bucket]:
+        """Those of one queue, of a minute or of ten, in their order."""
+
+    def sizes(self) -> Sizes:
+        """How much the store takes, as far as that can be told quickly."""
 
 
 class Ledger(Protocol):
@@ -591,6 +637,10 @@ class Consumers(Protocol):
 
     def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
         """A sign of life, and all that the consumer holds from now on. Nothing happens where it is not registered."""
+
+    def list(self, queue: str, limit: int) -> Sequence[ConsumerReport]:
+        """Those that are registered with a queue, in the order of their registration, the dead too until they are
+        cleared away. Raises QueueNotFound."""
 
     def leave(self, consumer_id: str) -> None:
         """The consumer is gone, and has ended the claims it held."""
@@ -720,6 +770,10 @@ class Sending(Protocol):
 
     @property
     def is_writing(self) -> bool: ...
+
+    @property
+    def happened(self) -> Happened:
+        """As of a unit, once the sends have happened."""
 
     def go_on(self) -> bool:
         """Hand over and take in as much as can be without waiting. True once the store has answered, or never will."""

@@ -575,6 +575,12 @@ SELECT seq, CASE WHEN length(body) <= %s THEN body END, content_type, attributes
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = %s;
 
+-- ShipmentSql.open_of_queue
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND ended_at IS NULL ORDER BY consumer LIMIT %s;
+
+-- ShipmentSql.not_ended
+SELECT id FROM shipment WHERE ended_at IS NULL LIMIT %s;
+
 -- ShipmentSql.decide
 UPDATE shipment SET state = %s, ended_at = %s, kept = %s, due_at = %s WHERE id = %s;
 
@@ -756,6 +762,9 @@ SELECT queue, holding FROM consumer WHERE id = %s FOR UPDATE;
 -- ConsumerSql.hold
 UPDATE consumer SET beat_at = %s, holding = %s WHERE id = %s;
 
+-- ConsumerSql.of_queue
+SELECT id, delivery, beat_at, dead_after_ms, holding FROM consumer WHERE queue = %s ORDER BY number LIMIT %s;
+
 -- ConsumerSql.leave
 DELETE FROM consumer WHERE id = %s;
 
@@ -831,6 +840,34 @@ SELECT number FROM action WHERE acted_at < %s ORDER BY acted_at, number LIMIT %s
 
 -- ActionSql.delete
 DELETE FROM action WHERE number IN %s;
+
+-- FigureSql.add
+INSERT INTO figure (queue, width, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE sent = figure.sent + VALUES(sent), claimed = figure.claimed + VALUES(claimed), redelivered = figure.redelivered + VALUES(redelivered), acked = figure.acked + VALUES(acked), expired = figure.expired + VALUES(expired), dead_lettered = figure.dead_lettered + VALUES(dead_lettered), failed = figure.failed + VALUES(failed), purged = figure.purged + VALUES(purged), moved = figure.moved + VALUES(moved), collapsed = figure.collapsed + VALUES(collapsed);
+
+-- FigureSql.sample
+INSERT INTO figure (queue, width, since, ready_now, delayed_now, claimed_now, oldest_sent_at) VALUES (%s, %s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE ready_now = VALUES(ready_now), delayed_now = VALUES(delayed_now), claimed_now = VALUES(claimed_now), oldest_sent_at = VALUES(oldest_sent_at);
+
+-- FigureSql.totals
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE queue IN %s AND width = 0 AND since = 0;
+
+-- FigureSql.active_then
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE width = 60000 AND since = %s AND queue > %s
+ORDER BY queue LIMIT %s;
+
+-- FigureSql.active_later
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE width = 60000 AND since > %s ORDER BY since, queue LIMIT %s;
+
+-- FigureSql.history
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE queue = %s AND width = %s AND since >= %s ORDER BY since;
+
+-- FigureSql.old
+SELECT id FROM figure WHERE width = %s AND since < %s ORDER BY since LIMIT %s;
+
+-- FigureSql.forget_old
+DELETE FROM figure WHERE id IN %s;
+
+-- FigureSql.of_queue
+SELECT id FROM figure WHERE queue = %s AND width = %s LIMIT %s;
 
 -- SweepSql.deleted_queues
 SELECT number, deleted_at FROM queue WHERE due_at <= %s ORDER BY due_at, number LIMIT %s;
@@ -934,6 +971,10 @@ ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed
 
 -- MariaSql.change_queues
 UPDATE store SET version = version + 1;
+
+-- MariaSql.size
+SELECT coalesce(sum(data_length + index_length), 0) FROM information_schema.tables
+WHERE table_schema = database();
 
 -- MariaSql.prove_writable
 UPDATE store SET origin = origin WHERE 1 = 0;

@@ -602,6 +602,12 @@ WHERE before_it < %s ORDER BY ready_at, seq;
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = %s;
 
+-- ShipmentSql.open_of_queue
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND ended_at IS NULL ORDER BY consumer LIMIT %s;
+
+-- ShipmentSql.not_ended
+SELECT id FROM shipment WHERE ended_at IS NULL LIMIT %s;
+
 -- ShipmentSql.decide
 UPDATE shipment SET state = %s, ended_at = %s, kept = %s, due_at = %s WHERE id = %s;
 
@@ -783,6 +789,9 @@ SELECT queue, holding FROM consumer WHERE id = %s FOR UPDATE;
 -- ConsumerSql.hold
 UPDATE consumer SET beat_at = %s, holding = %s WHERE id = %s;
 
+-- ConsumerSql.of_queue
+SELECT id, delivery, beat_at, dead_after_ms, holding FROM consumer WHERE queue = %s ORDER BY number LIMIT %s;
+
 -- ConsumerSql.leave
 DELETE FROM consumer WHERE id = %s;
 
@@ -859,6 +868,34 @@ SELECT number FROM action WHERE acted_at < %s ORDER BY acted_at, number LIMIT %s
 -- ActionSql.delete
 DELETE FROM action WHERE number = ANY(%s::bigint[]);
 
+-- FigureSql.add
+INSERT INTO figure (queue, width, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (queue, width, since) DO UPDATE SET sent = figure.sent + excluded.sent, claimed = figure.claimed + excluded.claimed, redelivered = figure.redelivered + excluded.redelivered, acked = figure.acked + excluded.acked, expired = figure.expired + excluded.expired, dead_lettered = figure.dead_lettered + excluded.dead_lettered, failed = figure.failed + excluded.failed, purged = figure.purged + excluded.purged, moved = figure.moved + excluded.moved, collapsed = figure.collapsed + excluded.collapsed;
+
+-- FigureSql.sample
+INSERT INTO figure (queue, width, since, ready_now, delayed_now, claimed_now, oldest_sent_at) VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (queue, width, since) DO UPDATE SET ready_now = excluded.ready_now, delayed_now = excluded.delayed_now, claimed_now = excluded.claimed_now, oldest_sent_at = excluded.oldest_sent_at;
+
+-- FigureSql.totals
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE queue = ANY(%s::bigint[]) AND width = 0 AND since = 0;
+
+-- FigureSql.active_then
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE width = 60000 AND since = %s AND queue > %s
+ORDER BY queue LIMIT %s;
+
+-- FigureSql.active_later
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE width = 60000 AND since > %s ORDER BY since, queue LIMIT %s;
+
+-- FigureSql.history
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE queue = %s AND width = %s AND since >= %s ORDER BY since;
+
+-- FigureSql.old
+SELECT id FROM figure WHERE width = %s AND since < %s ORDER BY since LIMIT %s;
+
+-- FigureSql.forget_old
+DELETE FROM figure WHERE id = ANY(%s::bigint[]);
+
+-- FigureSql.of_queue
+SELECT id FROM figure WHERE queue = %s AND width = %s LIMIT %s;
+
 -- SweepSql.deleted_queues
 SELECT number, deleted_at FROM queue WHERE due_at <= %s ORDER BY due_at, number LIMIT %s;
 
@@ -920,6 +957,9 @@ SELECT change.queue, %s::bigint, change.arrived, change.departed
 FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS change (queue, arrived, departed)
 ON CONFLICT (queue, slot) DO UPDATE
 SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed;
+
+-- PostgresSql.size
+SELECT pg_database_size(current_database());
 
 -- PostgresSql.ledger_ends
 SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM ledger_number;

@@ -575,6 +575,12 @@ SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(cla
 -- ShipmentSql.delete
 DELETE FROM shipment WHERE id = ?;
 
+-- ShipmentSql.open_of_queue
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND ended_at IS NULL ORDER BY consumer LIMIT ?;
+
+-- ShipmentSql.not_ended
+SELECT id FROM shipment WHERE ended_at IS NULL LIMIT ?;
+
 -- ShipmentSql.decide
 UPDATE shipment SET state = ?, ended_at = ?, kept = ?, due_at = ? WHERE id = ?;
 
@@ -756,6 +762,9 @@ SELECT queue, holding FROM consumer WHERE id = ? ;
 -- ConsumerSql.hold
 UPDATE consumer SET beat_at = ?, holding = ? WHERE id = ?;
 
+-- ConsumerSql.of_queue
+SELECT id, delivery, beat_at, dead_after_ms, holding FROM consumer WHERE queue = ? ORDER BY number LIMIT ?;
+
 -- ConsumerSql.leave
 DELETE FROM consumer WHERE id = ?;
 
@@ -831,6 +840,34 @@ SELECT number FROM action WHERE acted_at < ? ORDER BY acted_at, number LIMIT ?;
 
 -- ActionSql.delete
 DELETE FROM action WHERE number IN (SELECT value FROM carray(?));
+
+-- FigureSql.add
+INSERT INTO figure (queue, width, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (queue, width, since) DO UPDATE SET sent = figure.sent + excluded.sent, claimed = figure.claimed + excluded.claimed, redelivered = figure.redelivered + excluded.redelivered, acked = figure.acked + excluded.acked, expired = figure.expired + excluded.expired, dead_lettered = figure.dead_lettered + excluded.dead_lettered, failed = figure.failed + excluded.failed, purged = figure.purged + excluded.purged, moved = figure.moved + excluded.moved, collapsed = figure.collapsed + excluded.collapsed;
+
+-- FigureSql.sample
+INSERT INTO figure (queue, width, since, ready_now, delayed_now, claimed_now, oldest_sent_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (queue, width, since) DO UPDATE SET ready_now = excluded.ready_now, delayed_now = excluded.delayed_now, claimed_now = excluded.claimed_now, oldest_sent_at = excluded.oldest_sent_at;
+
+-- FigureSql.totals
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE queue IN (SELECT value FROM carray(?)) AND width = 0 AND since = 0;
+
+-- FigureSql.active_then
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE width = 60000 AND since = ? AND queue > ?
+ORDER BY queue LIMIT ?;
+
+-- FigureSql.active_later
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE width = 60000 AND since > ? ORDER BY since, queue LIMIT ?;
+
+-- FigureSql.history
+SELECT queue, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed, ready_now, delayed_now, claimed_now, oldest_sent_at FROM figure WHERE queue = ? AND width = ? AND since >= ? ORDER BY since;
+
+-- FigureSql.old
+SELECT id FROM figure WHERE width = ? AND since < ? ORDER BY since LIMIT ?;
+
+-- FigureSql.forget_old
+DELETE FROM figure WHERE id IN (SELECT value FROM carray(?));
+
+-- FigureSql.of_queue
+SELECT id FROM figure WHERE queue = ? AND width = ? LIMIT ?;
 
 -- SweepSql.deleted_queues
 SELECT number, deleted_at FROM queue WHERE due_at <= ? ORDER BY due_at, number LIMIT ?;

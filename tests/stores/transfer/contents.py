@@ -18,6 +18,7 @@ from penstock.model import (
     Dedup,
     DedupScope,
     Delivery,
+    Depths,
     Draft,
     Groups,
     JsonValue,
@@ -118,6 +119,15 @@ def fill(url: str) -> None:
             unit.pause_queue("still", verbs.now + 3)
         fill_shipments(verbs)
         fill_lines(verbs)
+        fill_figures(verbs)
+
+
+def fill_figures(verbs: Verbs) -> None:
+    """Totals, both kinds of buckets, and one with depths alone."""
+    with verbs.unit() as unit:
+        unit.figures.add({1: list(range(10))}, verbs.now)
+    with verbs.unit() as unit:
+        unit.figures.sample({2: Depths(1, 2, 3, None)}, verbs.now)
 
 
 def fill_lines(verbs: Verbs) -> None:
@@ -179,6 +189,7 @@ def contents(url: str) -> dict[str, object]:
             "sends": unit.session.engine.rows("SELECT * FROM sending ORDER BY id"),
             "dedup keys": unit.session.engine.rows("SELECT * FROM seen ORDER BY id"),
             "attempts": unit.session.engine.rows("SELECT * FROM attempt ORDER BY id"),
+            "figures": unit.session.engine.rows("SELECT * FROM figure ORDER BY id"),
             "forgotten": unit.session.engine.rows("SELECT number, forgotten_through FROM queue ORDER BY number"),
             "hidden": unit.session.engine.rows(
                 """SELECT seq, queue, first_claimed_at, last_claimed_at, dedup_key, body_hash

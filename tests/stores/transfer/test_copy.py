@@ -40,6 +40,7 @@ def test_everything_arrives(of, to, new_url):
         "seen": 7,
         "attempt": 1,
         "collapse": 1,
+        "figure": 5,
         "message": len(before["hidden"]),
         "ledger": len(before["ledger"]),
     }

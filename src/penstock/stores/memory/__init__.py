@@ -33,6 +33,7 @@ class MemoryStore:
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
         try:
+            self._tables.happened = {}
             yield MemoryUnit(Session(self._tables, self.limits))
         except BaseException:
             self._tables.undo()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from penstock import policy
 from penstock.model import Claimed, Dedup, Groups, Message, Outcome, Queue
 from penstock.policy import Verdict
+from penstock.stores.figures import CLAIMED, REDELIVERED, count
 from penstock.stores.memory import collapses
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import MessageRow
@@ -187,5 +188,8 @@ class _Claim:
             put_off=False,
         )
         self._tables.put_message(delivered)
+        count(self._tables.happened, self._queue.number, CLAIMED, 1)
+        if row.receives:
+            count(self._tables.happened, self._queue.number, REDELIVERED, 1)
         self._messages.append(self._session.message(self._queue, replace(delivered, ready_at=until or now)))
         self._room -= row.size

@@ -10,6 +10,7 @@ from penstock import ids, limits, policy
 from penstock.model import (
     Attendance,
     Claimed,
+    ConsumerReport,
     Delivery,
     Ending,
     Held,
@@ -147,6 +148,16 @@ class MemoryConsumers:
             return Trace(None, row.is_held(now))
         ended = (row for row in reversed(self._tables.ledger) if row.id == message_id.lower())
         return next((Trace(row.outcome) for row in ended), None)
+
+    def list(self, queue: str, limit: int) -> Sequence[ConsumerReport]:
+        number = self._session.queue(queue).number
+        rows = sorted((row for row in self._tables.consumers.values() if row.queue == number), key=lambda row: row.rank)
+        return [
+            ConsumerReport(
+                row.consumer.id, row.consumer.delivery, row.beat_at, row.consumer.dead_after_ms, len(row.held)
+            )
+            for row in rows[:limit]
+        ]
 
 
 def _is_alive(row: ConsumerRow, now: int) -> bool:

@@ -12,6 +12,7 @@ from penstock import ids, limits, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
 from penstock.model import Dedup, Draft, Groups, Message, MessageState, Outcome, Queue, Receipt, Sent
+from penstock.stores.figures import SENT, count
 from penstock.stores.memory import collapses
 from penstock.stores.memory.tables import MessageRow, SeenRow, Tables
 from penstock.stores.move_step import Candidate
@@ -140,6 +141,7 @@ class Session:
             ready_at = limits.BEHIND
         row = MessageRow(seq, queue.number, sent_at, draft, hashed, key, ready_at)
         tables.arrive(row)
+        count(tables.happened, queue.number, SENT, 1)
         self.mend_lines(now)
         return Sent(self.id_of(row), True)
 

@@ -66,6 +66,15 @@ class MemoryShipments:
         shipments = [row.shipment for row in rows if consumer in (None, row.shipment.consumer)]
         return [shipment for shipment in shipments if shipment.number > after][:limit]
 
+    def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
+        number = self._session.queue(queue).number
+        shipments = [row.shipment for key, row in sorted(self._tables.shipments.items()) if key[0] == number]
+        return [shipment for shipment in shipments if shipment.state in _NOT_ENDED][:limit]
+
+    def count_open(self, limit: int) -> int:
+        states = [row.shipment.state for row in self._tables.shipments.values()]
+        return min(limit, sum(state in _NOT_ENDED for state in states))
+
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
         found = self._session.queue(ref.queue)
         row = self._found(ref)

@@ -21,6 +21,7 @@ from penstock.model import (
     Action,
     Draft,
     Export,
+    Happened,
     Held,
     Key,
     LedgerMode,
@@ -31,6 +32,7 @@ from penstock.model import (
     Registration,
     Shipment,
 )
+from penstock.stores.figures import FigureBook, count, place_of
 
 
 class QueueRow(Struct, frozen=True):
@@ -162,6 +164,9 @@ class Tables:
         self._last_ledger_number = 0
         self._counters = (0, 0)
         self._undo: list[Callable[[], None]] = []
+        # What the unit under way has done.
+        self.happened: Happened = {}
+        self.figures = FigureBook(self._undo.append)
 
     # Units
 
@@ -195,6 +200,7 @@ class Tables:
     def forget_queue(self, number: int) -> None:
         self._undo.append(partial(self._set_queue, number, self.queues[number]))
         self._set_queue(number, None)
+        self.figures.forget(number)
 
     def living_queues(self) -> list[Queue]:
         return [self.queues[number].queue for number in sorted(self.numbers.values())]
@@ -212,6 +218,7 @@ class Tables:
         self._record(here.queue, row, outcome, now)
         self._undo.append(partial(self._set_message, row.seq, row))
         self._set_message(row.seq, None)
+        count(self.happened, row.queue, place_of(outcome), 1)
         self.put_queue(replace(here, departed=here.departed + 1))
 
     def put_message(self, row: MessageRow) -> None:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import DeadLetterQueueNotFound, QueueExists
-from penstock.model import Claimed, Count, Draft, Outcome, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.model import Claimed, Count, Draft, Happened, Outcome, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.stores.figures import FigureBook
 from penstock.stores.memory import collapses
 from penstock.stores.memory.actions import MemoryActions
 from penstock.stores.memory.claims import ClaimTerms, claim
@@ -29,6 +30,14 @@ class MemoryUnit:
         self._tables = session.tables
         self.stirred = session.stirred
         self.sent_to = session.sent_to
+
+    @property
+    def happened(self) -> Happened:
+        return self._tables.happened
+
+    @property
+    def figures(self) -> FigureBook:
+        return self._tables.figures
 
     @property
     def messages(self) -> MemoryMessages:
@@ -222,6 +231,7 @@ class MemoryUnit:
         freed += self.ledger.sweep(ledger_before, limit - freed)
         freed += self.actions.sweep(actions_before, limit - freed)
         freed += self.shipments.sweep(now, limit - freed)
+        freed += self._tables.figures.sweep(now, limit - freed)
         return freed + self.exports.sweep(now) + self.messages.sweep(now) + self.moves.sweep(now)
 
     def _sweep_expired(self, now: int, limit: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from penstock import ids
+from penstock.stores.figures import FigureBook
 from penstock.stores.mqcore.mover import Mover
 from penstock.stores.mqcore.reaper import Reaper
 
@@ -14,10 +15,14 @@ _START_BITS = 46
 class State:
     """Without a mover and a reaper, programs of their own redeliver and destroy."""
 
-    def __init__(self, random: Random, mover: Mover | None, reaper: Reaper | None) -> None:
+    def __init__(
+        self, random: Random, mover: Mover | None, reaper: Reaper | None, figures: FigureBook | None = None
+    ) -> None:
         self.mover = mover
         self.reaper = reaper
         self.claimed = 0
+        # A folder has no place for them: they are those of this process, since it has started.
+        self.figures = figures or FigureBook()
         # Renames in which another process was faster.
         self.lost = 0
         self._origin = ids.new_origin(random)

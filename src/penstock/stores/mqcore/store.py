@@ -19,6 +19,8 @@ from random import Random, SystemRandom
 
 from penstock.errors import InvalidSetting
 from penstock.limits import Limits
+from penstock.model import Sizes
+from penstock.stores.figures import FigureBook
 from penstock.stores.mqcore.cursor import Relisting
 from penstock.stores.mqcore.folders import Folders, translated
 from penstock.stores.mqcore.mover import GRACE_S, Mover
@@ -76,7 +78,8 @@ class MqCoreStore:
         self._options = options
         self._random = random
         mover = Mover(options.grace_s) if options.daemons else None
-        self.state = State(random, mover, Reaper() if options.daemons else None)
+        figures = FigureBook(measure=self._sizes)
+        self.state = State(random, mover, Reaper() if options.daemons else None, figures)
         self._syncs = Syncs(options.sync_threads)
         self._broken = False
         self._open()
@@ -125,6 +128,11 @@ class MqCoreStore:
             return True  # the unit itself will say what is wrong
         # A file system without a number of inodes has no end of them.
         return stat.f_bavail * stat.f_frsize >= self._reserve and (stat.f_favail > 0 or stat.f_files == 0)
+
+    def _sizes(self) -> Sizes:
+        """To add up its files would take as long as there are many."""
+        stat = os.statvfs(self.root)
+        return Sizes(free_bytes=stat.f_bavail * stat.f_frsize)
 
     def changed_elsewhere(self) -> Container[str]:
         """No claim waits on this store, so this is never asked."""

@@ -12,7 +12,8 @@ from itertools import islice
 from penstock import ids
 from penstock.errors import FeatureMissing, QueueExists, QueueNotFound, StoreForeign
 from penstock.limits import Limits
-from penstock.model import Claimed, Count, Draft, Message, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.model import Claimed, Count, Draft, Happened, Message, Outcome, Queue, QueuePage, Receipt, Sent, Settings
+from penstock.stores.figures import CLAIMED, SENT, count, place_of
 from penstock.stores.mqcore import files
 from penstock.stores.mqcore.cursor import is_file, message_names
 from penstock.stores.mqcore.delays import due_of, set_due
@@ -54,6 +55,8 @@ class MqCoreUnit:
     def __init__(self, state: State, round_: Round, limits: Limits) -> None:
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
+        self.happened: Happened = {}
+        self.figures = state.figures
         self._limits = limits
         self._state = state
         self._round = round_
@@ -152,6 +155,7 @@ class MqCoreUnit:
             self._round.write(found, message_id, draft)
             sent.append(Sent(message_id, stored=True))
         self.sent_to.add(queue)
+        count(self.happened, found.inode, SENT, len(sent))
         return sent
 
     def claim(self, queue: str, limit: int, now: int, hold_ms: int | None) -> Claimed:
@@ -177,6 +181,8 @@ class MqCoreUnit:
         for file in looked_at:
             found.cursor.add(file)
         self._state.claimed += len(messages)
+        if messages:
+            count(self.happened, found.inode, CLAIMED, len(messages))
         return Claimed(messages, more=room <= 0 and len(messages) < limit)
 
     def _take(self, queue: QueueFolder, file: str, until: int) -> tuple[bytes, str | None] | None:
@@ -227,7 +233,10 @@ class MqCoreUnit:
         if queue is None or receipt.claim not in (None, _CLAIM):
             return False
         names = [name for name in names_of(receipt.id) if is_message(name, queue.name)]
-        return any(self._remove(queue, name) for name in names)
+        is_removed = any(self._remove(queue, name) for name in names)
+        if is_removed:
+            count(self.happened, queue.inode, place_of(Outcome.PROCESSED), 1)
+        return is_removed
 
     def _remove(self, queue: QueueFolder, message_id: str) -> bool:
         """From wherever it is to `remove`, in the order of the document. A message on its way from one place to the
@@ -309,7 +318,7 @@ class MqCoreUnit:
             done += self._state.mover.redeliver(self._folders, now, self._stir)
         if self._state.reaper is not None:
             done += self._state.reaper.reap(self._folders, min(limit, _SWEEP_FILES), time.monotonic())
-        return done
+        return done + self.figures.sweep(now, limit - done)
 
     def _stir(self, queue: QueueFolder, message_id: str) -> None:
         _arrive(queue, message_id)

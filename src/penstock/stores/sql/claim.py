@@ -10,6 +10,7 @@ from penstock import policy
 from penstock.ids import before_seq
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
+from penstock.stores.figures import CLAIMED, REDELIVERED
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
 from penstock.stores.sql.lines import group_text, has_lines
@@ -136,7 +137,13 @@ class Claims:
         if found.paused_at is not None:
             return [], False
         take = self._take_lines if has_lines(found) else self._take
-        return take(found, limit, now, terms)
+        rows, more = take(found, limit, now, terms)
+        if rows:
+            self._session.count(found.number, CLAIMED, len(rows))
+            again = len(rows) - list(map(receives_in, rows)).count(0)
+            if again:
+                self._session.count(found.number, REDELIVERED, again)
+        return rows, more
 
     def _take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         session, limits = self._session, self._session.limits

@@ -16,6 +16,7 @@ from penstock import ids, limits
 from penstock.model import (
     Attendance,
     Claimed,
+    ConsumerReport,
     Delivery,
     Ending,
     Held,
@@ -45,6 +46,8 @@ class ConsumerSql:
         VALUES (?, ?, ?, ?, ?, ?, '[]')"""
     attend: str = "SELECT queue, holding FROM consumer WHERE id = ? {lock}"
     hold: str = "UPDATE consumer SET beat_at = ?, holding = ? WHERE id = ?"
+    of_queue: str = """
+        SELECT id, delivery, beat_at, dead_after_ms, holding FROM consumer WHERE queue = ? ORDER BY number LIMIT ?"""
     leave: str = "DELETE FROM consumer WHERE id = ?"
     living: str = f"SELECT id FROM consumer WHERE queue = ? AND {_ALIVE} ORDER BY number"
     # Mostly there is none, and a look takes no locks.
@@ -115,6 +118,13 @@ class Consumers:
     def hold(self, consumer_id: str, held: Iterable[Held], now: int) -> None:
         self._session.engine.later(self._sql.hold, (now, _encode(held), consumer_id))
 
+    def list(self, queue: str, limit: int) -> Sequence[ConsumerReport]:
+        rows = self._session.engine.rows(self._sql.of_queue, (self._session.queue(queue).number, limit))
+        return [
+            ConsumerReport(consumer_id, Delivery(delivery), beat_at, dead_after_ms, len(_decode(holding)))
+            for consumer_id, delivery, beat_at, dead_after_ms, holding in rows
+        ]
+
     def leave(self, consumer_id: str) -> None:
         self._session.engine.run(self._sql.leave, (consumer_id,))
 
@@ -161,7 +171,7 @@ class Consumers:
         if begun is None:
             return set()
         if ending.outcome is not None and self._finish_claimed(queue) is not None:
-            finished = session.finished(queue, begun)
+            finished = session.finished(queue, begun, ending.outcome)
             if len(finished) == len(ending.held):
                 return set(ending.held)
             return {(seq, claim) for seq, claim in dict(sorted(ending.held)).items() if seq in finished}

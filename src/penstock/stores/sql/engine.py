@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Protocol, TypeVar
 
+from penstock.model import Sizes
 from penstock.stores.protocol import Store
 from penstock.stores.sql.statements import Statements
 
@@ -122,6 +123,9 @@ class Engine(Protocol):
 
     def prove_writable(self) -> None:
         """See the verb."""
+
+    def sizes(self) -> Sizes:
+        """How much the store takes."""
 
     def ledger_end(self) -> int:
         """Up to which number the ledger is complete: no row can appear any more among those before it.

@@ -170,7 +170,7 @@ class Moves:
         arrived = arrive(here, there, seqs, outcome, now)
         if there.settings.dedup is Dedup.CLAIM:
             self._twins.spare(arrived)
-        session.departed(here.number, len(seqs))
+        session.departed(here.number, len(seqs), outcome)
         session.arrived(there.number, len(seqs))
         session.stirred.add(there.name)
         if has_lines(here):

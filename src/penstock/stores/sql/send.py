@@ -107,7 +107,7 @@ class Sends:
         """Rows of `ARRIVING`, none of which is a twin, or waits in line."""
         session = self._session
         session.engine.insert_messages(rows)
-        session.arrived(queue.number, len(rows))
+        session.sent(queue.number, len(rows))
         session.sent_to.add(queue.name)
 
     # Where it depends on what is in the queue, or was, whether and how messages are stored

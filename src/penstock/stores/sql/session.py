@@ -14,7 +14,20 @@ import msgspec
 from penstock import ids, policy
 from penstock.errors import QueueNotFound
 from penstock.limits import Limits
-from penstock.model import Backoff, Dedup, DedupScope, Groups, LedgerMode, Message, Outcome, Queue, Redrive, Settings
+from penstock.model import (
+    Backoff,
+    Dedup,
+    DedupScope,
+    Groups,
+    Happened,
+    LedgerMode,
+    Message,
+    Outcome,
+    Queue,
+    Redrive,
+    Settings,
+)
+from penstock.stores.figures import PLACES, SENT, place_of
 from penstock.stores.sql.engine import Engine, FinishClaimed, Later, Row
 from penstock.stores.sql.hints import Hints
 from penstock.stores.sql.lines import GroupLines, group_text, has_lines
@@ -151,6 +164,7 @@ class Session:
         "_sql",
         "_tallies",
         "engine",
+        "happened",
         "hints",
         "limits",
         "lines",
@@ -172,6 +186,7 @@ class Session:
         self.stirred: set[str] = set()
         self.sent_to: set[str] = set()
         self._tallies: dict[int, list[int]] = {}
+        self.happened: Happened = {}
 
     def begin(self) -> None:
         """A new unit, which has done nothing yet."""
@@ -179,6 +194,7 @@ class Session:
         self.sent_to.clear()
         self._tallies.clear()
         self._locked.clear()
+        self.happened.clear()
 
     def flush(self) -> None:
         """Write what was gathered in memory: once a unit, however many messages it carried."""
@@ -250,11 +266,24 @@ class Session:
 
     # Tallies
 
-    def arrived(self, queue: int, count: int) -> None:
-        self._tallies.setdefault(queue, [0, 0])[0] += count
+    def sent(self, queue: int, number: int) -> None:
+        self.arrived(queue, number)
+        self.count(queue, SENT, number)
 
-    def departed(self, queue: int, count: int) -> None:
-        self._tallies.setdefault(queue, [0, 0])[1] += count
+    def arrived(self, queue: int, number: int) -> None:
+        self._tallies.setdefault(queue, [0, 0])[0] += number
+
+    def departed(self, queue: int, number: int, outcome: Outcome) -> None:
+        if number:
+            self._tallies.setdefault(queue, [0, 0])[1] += number
+            self.count(queue, place_of(outcome), number)
+
+    def count(self, queue: int, place: int, number: int) -> None:
+        """See `stores.figures`."""
+        counts = self.happened.get(queue)
+        if counts is None:
+            counts = self.happened[queue] = [0] * PLACES
+        counts[place] += number
 
     def fresh_tally(self, queue: int) -> tuple[int, int]:
         """What this unit has added to a queue's tally but not yet written."""
@@ -351,7 +380,7 @@ class Session:
             groups = [] if lined is None else self.lines.groups_of(ascending)
             self.record(ascending, outcome, now)
             self.delete(ascending)
-            self.departed(queue, len(seqs))
+            self.departed(queue, len(seqs), outcome)
             if lined is not None:
                 self.lift(lined, groups, now)
 
@@ -363,7 +392,8 @@ class Session:
             return claims.keys()
         lined = self.with_lines(queue)
         groups = [] if lined is None else self.lines.groups_of(sorted(claims))
-        left = self.finished(queue, self.begin_to_finish(self.engine.finish_claimed, queue, claims, outcome, now))
+        finishing = self.begin_to_finish(self.engine.finish_claimed, queue, claims, outcome, now)
+        left = self.finished(queue, finishing, outcome)
         if lined is not None:
             self.lift(lined, groups, now)
         return left
@@ -375,10 +405,10 @@ class Session:
         self.engine.enter_ledger()
         return finish(queue, claims, int(outcome), now)
 
-    def finished(self, queue: int, finishing: Later) -> Set[int]:
+    def finished(self, queue: int, finishing: Later, outcome: Outcome) -> Set[int]:
         """Those that have left the queue."""
         seqs = {seq for (seq,) in finishing.rows()}
-        self.departed(queue, len(seqs))
+        self.departed(queue, len(seqs), outcome)
         return seqs
 
     # Rows

@@ -57,6 +57,9 @@ class ShipmentSql:
     runs: str = "SELECT runs FROM shipment WHERE id = ?"
     read: ByRuns = by_runs(Bounded("SELECT {message} FROM message WHERE {which} AND {shipped} IN (?, ?) ORDER BY seq"))
     delete: str = "DELETE FROM shipment WHERE id = ?"
+    open_of_queue: str = f"""
+        SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND ended_at IS NULL ORDER BY consumer LIMIT ?"""
+    not_ended: str = "SELECT id FROM shipment WHERE ended_at IS NULL LIMIT ?"
     # Its end
     decide: str = "UPDATE shipment SET state = ?, ended_at = ?, kept = ?, due_at = ? WHERE id = ?"
     former: str = f"""
@@ -177,6 +180,13 @@ class Shipments:
         else:
             rows = engine.rows(self._sql.page_of_consumer, (number, consumer, after, limit))
         return [_record_of(row).shown(queue) for row in rows]
+
+    def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
+        rows = self._session.engine.rows(self._sql.open_of_queue, (self._session.queue(queue).number, limit))
+        return [_record_of(row).shown(queue) for row in rows]
+
+    def count_open(self, limit: int) -> int:
+        return len(self._session.engine.rows(self._sql.not_ended, (limit,)))
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
         session, engine = self._session, self._session.engine
@@ -302,7 +312,7 @@ class Shipments:
                 done = self._run(sql.keep, which, queue, -row.id)
             else:
                 done = self._run(sql.finish, which, queue)
-            session.departed(queue, done)
+            session.departed(queue, done, Outcome.PROCESSED)
             if lined is not None:
                 session.lift(lined, groups, now)
             return done

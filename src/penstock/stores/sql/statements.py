@@ -83,15 +83,16 @@ _SHARED = {
 _AS_THE_QUEUE_WANTS = f"ON q.number = m.queue + 0 WHERE q.ledger <> {LedgerMode.OFF:d}"
 
 
-class _Among:
-    """`{among:seq}`: the number is among those of one parameter, made by `Engine.listed`. One parameter, however many
-    there are, so that the text of a statement stays the same."""
+class _OfColumn:
+    """What is written for a column, which a template names: `{among:seq}` says that the number is among those of one
+    parameter, made by `Engine.listed`. One parameter, however many there are, so that the text of a statement stays the
+    same."""
 
-    def __init__(self, condition: str) -> None:
-        self._condition = condition
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def __format__(self, column: str) -> str:
-        return self._condition.replace("COLUMN", column)
+        return self._text.replace("COLUMN", column)
 
 
 class Bounded(str):
@@ -128,10 +129,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
     name: str
     # What stands for a parameter.
     parameter: str
-    # A condition on COLUMN: see `_Among`.
+    # A condition on COLUMN: see `_OfColumn`.
     among: str
     # How an INSERT ends that does nothing where there is a row with the same key: see `Engine.add`.
     unless_there: str
+    # How an INSERT goes on that changes the row with the same COLUMN, which may be several: assignments follow. And the
+    # value that it has for a COLUMN.
+    if_there: str
+    new: str
     # How a SELECT ends whose rows this unit is about to change: it waits for those that others are changing.
     lock: str
     # The same, but it passes over the rows that others are changing.
@@ -166,8 +171,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
                 **_SHARED,
                 message=", ".join(message.values()),
                 as_the_queue_wants=f"{self.join_queue} {_AS_THE_QUEUE_WANTS}",
-                among=_Among(self.among),
+                among=_OfColumn(self.among),
                 unless_there=self.unless_there,
+                if_there=_OfColumn(self.if_there),
+                new=_OfColumn(self.new),
                 lock=self.lock,
                 lock_free=self.lock_free,
                 walk=self.walk,

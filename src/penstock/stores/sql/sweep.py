@@ -10,6 +10,7 @@ from penstock.stores.sql.actions import Actions
 from penstock.stores.sql.attempts import Attempts
 from penstock.stores.sql.consumers import Consumers
 from penstock.stores.sql.exports import Exports
+from penstock.stores.sql.figures import Figures
 from penstock.stores.sql.ledger import Ledger
 from penstock.stores.sql.messages import Messages
 from penstock.stores.sql.moves import Moves
@@ -78,6 +79,7 @@ class Sweep:
         "_attempts",
         "_consumers",
         "_exports",
+        "_figures",
         "_ledger",
         "_lines_after",
         "_messages",
@@ -103,6 +105,7 @@ class Sweep:
         exports: Exports,
         consumers: Consumers,
         actions: Actions,
+        figures: Figures,
     ) -> None:
         self._session = session
         self._twins = twins
@@ -116,6 +119,7 @@ class Sweep:
         self._exports = exports
         self._consumers = consumers
         self._actions = actions
+        self._figures = figures
         self._sql = session.engine.statements.of(SweepSql)
 
     def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
@@ -131,6 +135,7 @@ class Sweep:
         freed += self._exports.sweep(now, limit - freed)
         freed += self._sends.sweep(now, limit - freed)
         freed += self._attempts.sweep(now, limit - freed)
+        freed += self._figures.sweep(now, limit - freed)
         return freed + self._moves.sweep(now)
 
     def _sweep_deleted(self, now: int, limit: int) -> int:
@@ -156,6 +161,7 @@ class Sweep:
             engine.run(self._sql.look_again, (now + _LOOK_AGAIN_MS, number))
             return
         engine.run(self._sql.forget_tally, (number,))
+        self._figures.forget(number)
         engine.run(self._sql.forget_queue, (number,))
 
     def _promote_due(self, now: int) -> None:

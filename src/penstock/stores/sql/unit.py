@@ -11,6 +11,7 @@ from penstock.stores.sql.claim import Claims, ClaimSql
 from penstock.stores.sql.consumers import Consumers, ConsumerSql
 from penstock.stores.sql.counts import Counts, CountSql
 from penstock.stores.sql.exports import Exports, ExportSql
+from penstock.stores.sql.figures import Figures, FigureSql
 from penstock.stores.sql.keys import Keys, KeySql
 from penstock.stores.sql.ledger import Ledger, LedgerSql
 from penstock.stores.sql.lines import LineSql
@@ -47,6 +48,7 @@ TABLES = (
     ConsumerSql,
     KeySql,
     ActionSql,
+    FigureSql,
     SweepSql,
 )
 
@@ -61,6 +63,8 @@ class SqlUnit:
         "claim",
         "consumers",
         "exports",
+        "figures",
+        "happened",
         "keys",
         "ledger",
         "messages",
@@ -76,6 +80,7 @@ class SqlUnit:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.stirred = session.stirred
+        self.happened = session.happened
         self.sent_to = session.sent_to
         twins = Twins(session)
         self._queues = Queues(session)
@@ -98,6 +103,7 @@ class SqlUnit:
         self.consumers = Consumers(session, sends, claims)
         self.keys = Keys(session)
         self.actions = Actions(session)
+        self.figures = Figures(session)
         self._sweep = Sweep(
             session,
             twins=twins,
@@ -110,6 +116,7 @@ class SqlUnit:
             exports=self.exports,
             consumers=self.consumers,
             actions=self.actions,
+            figures=self.figures,
         )
 
     # Queues

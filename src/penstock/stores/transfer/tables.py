@@ -115,10 +115,19 @@ SEEN = Table("seen", "dedup key", _named("id queue dedup_key seq sent_at until")
 ATTEMPT = Table("attempt", "attempt", _named("id queue attempt_key held claimed_at"), heavy=("held",))
 COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through"))
 
+FIGURE = Table(
+    "figure",
+    "bucket of figures",
+    _named(
+        """id queue width since sent claimed redelivered acked expired dead_lettered failed purged moved collapsed
+           ready_now delayed_now claimed_now oldest_sent_at"""
+    ),
+)
+
 # These grow without end, and are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, ACTION, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE)
+SHORT = (QUEUE, TALLY, API_KEY, ACTION, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE, FIGURE)
 ALL = (*SHORT, *LONG)
 
 

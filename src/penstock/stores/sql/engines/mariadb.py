@@ -33,6 +33,7 @@ from penstock.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from penstock.model import Sizes
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Later, Row
@@ -82,6 +83,8 @@ STATEMENTS = Statements(
         among="COLUMN IN ?",
         # See `MariaEngine.add`.
         unless_there="",
+        if_there="ON DUPLICATE KEY UPDATE",
+        new="VALUES(COLUMN)",
         lock="FOR UPDATE",
         lock_free="FOR UPDATE SKIP LOCKED",
         # Else the order by number makes it walk through the primary key, that is through all messages of all queues.
@@ -129,6 +132,9 @@ class MariaSql:
     where_counted: str = """
         ON DUPLICATE KEY UPDATE arrived = arrived + VALUES(arrived), departed = departed + VALUES(departed)"""
     change_queues: str = "UPDATE store SET version = version + 1"
+    size: str = """
+        SELECT coalesce(sum(data_length + index_length), 0) FROM information_schema.tables
+        WHERE table_schema = database()"""
     prove_writable: str = "UPDATE store SET origin = origin WHERE 1 = 0"
     has_table: str = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
     enter_ledger: str = "INSERT INTO ledger_writer (since) SELECT coalesce(max(number), 0) FROM ledger"
@@ -375,6 +381,11 @@ class MariaEngine:
     def probe_other_users(self) -> bool:
         [(own, *holders)] = self.rows(self._sql.places_taken)
         return any(holder not in (None, own) for holder in holders)
+
+    def sizes(self) -> Sizes:
+        """By the statistics of the database, which it renews now and then."""
+        [(size,)] = self.rows(self._sql.size)
+        return Sizes(store_bytes=int(size))
 
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""

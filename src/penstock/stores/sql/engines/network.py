@@ -23,7 +23,8 @@ from penstock.clock import system_clock
 from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
 from penstock.ids import make_ids
 from penstock.limits import Limits
-from penstock.model import Draft, Sent
+from penstock.model import Draft, Happened, Sent
+from penstock.stores.figures import SENT, count
 from penstock.stores.protocol import Sending
 from penstock.stores.sql.engine import Engine, RawSql, Row
 from penstock.stores.sql.hints import Hints
@@ -151,7 +152,7 @@ class Link:
 class LinkExpress:
     """Sends on the way over a link, which comes back to the store with their end."""
 
-    __slots__ = ("_link", "_sender", "_sends", "_sent_at", "_store")
+    __slots__ = ("_link", "_sender", "_sends", "_sent_at", "_store", "happened")
 
     def __init__(
         self,
@@ -166,6 +167,9 @@ class LinkExpress:
         self._sender = sender
         self._sends = sends
         self._sent_at = sent_at
+        self.happened: Happened = {}
+        for name, drafts in sends:
+            count(self.happened, link.cache.queues[name].number, SENT, len(drafts))
 
     @property
     def descriptor(self) -> int:

@@ -37,6 +37,7 @@ from penstock.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from penstock.model import Sizes
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Later, Row
@@ -103,6 +104,8 @@ STATEMENTS = Statements(
         parameter="%s",
         among="COLUMN = ANY(?::bigint[])",
         unless_there="ON CONFLICT DO NOTHING",
+        if_there="ON CONFLICT (COLUMN) DO UPDATE SET",
+        new="excluded.COLUMN",
         lock="FOR UPDATE",
         lock_free="FOR UPDATE SKIP LOCKED",
         walk="message",
@@ -136,6 +139,7 @@ class PostgresSql:
         FROM unnest(?::bigint[], ?::bigint[], ?::bigint[]) AS change (queue, arrived, departed)
         ON CONFLICT (queue, slot) DO UPDATE
         SET arrived = tally.arrived + excluded.arrived, departed = tally.departed + excluded.departed"""
+    size: str = "SELECT pg_database_size(current_database())"
     ledger_ends: str = _LEDGER_ENDS
     # The same in a unit that only reads: it begins again.
     ledger_ends_again: str = f"""
@@ -321,6 +325,10 @@ class PostgresEngine:
     def prove_writable(self) -> None:
         """Without a row: one that every server writes to would make each wait for the others."""
         self.run(self._sql.prove_writable)
+
+    def sizes(self) -> Sizes:
+        [(size,)] = self.rows(self._sql.size)
+        return Sizes(store_bytes=int(size))
 
     def ledger_end(self) -> int:
         """What was given out by now belongs to units that have ended, or to units that can be seen under way. In the

@@ -41,6 +41,7 @@ from penstock.errors import (
 )
 from penstock.ids import HASH_BYTES, KEY_BYTES
 from penstock.limits import Limits
+from penstock.model import Sizes
 from penstock.stores.protocol import AllBut
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Executed, Later, RawSql, Row
@@ -81,6 +82,8 @@ STATEMENTS = Statements(
         parameter="?",
         among="COLUMN IN (SELECT value FROM carray(?))",
         unless_there="ON CONFLICT DO NOTHING",
+        if_there="ON CONFLICT (COLUMN) DO UPDATE SET",
+        new="excluded.COLUMN",
         lock="",
         lock_free="",
         walk="message",
@@ -241,9 +244,22 @@ class SqliteEngine:
         self.run(self._sql.write_row)
         self.run(self._sql.unwrite_row)
 
+    def sizes(self) -> Sizes:
+        path = self.connection.filename
+        device = os.statvfs(os.path.dirname(path))
+        return Sizes(_size_of(path), _size_of(self.connection.filename_wal), device.f_bavail * device.f_frsize)
+
     def ledger_end(self) -> int:
         """One writer at a time writes the rows in their order."""
         return ids.SEQ_MAX
+
+
+def _size_of(path: str) -> int:
+    """A log that was emptied may be gone."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def translated(error: apsw.Error) -> PenstockError:
