@@ -30,8 +30,8 @@ from penstock.model import (
     Selection,
     Settings,
     ShipmentRef,
-    WantedAttribute,
     Span,
+    WantedAttribute,
 )
 
 NOUNS = {

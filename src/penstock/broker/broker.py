@@ -59,16 +59,16 @@ from penstock.broker.queues import (
 from penstock.broker.shipments import Shipments
 from penstock.clock import Clock
 from penstock.model import (
+    ALL_QUEUES,
     ANY_AGE,
     Actor,
     Ages,
+    ConsumerReport,
     Count,
     CountedPage,
     Dealing,
     Draft,
     Found,
-    ALL_QUEUES,
-    ConsumerReport,
     History,
     Message,
     Overview,
