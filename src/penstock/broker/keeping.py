@@ -31,7 +31,7 @@ from penstock.broker.figures import (
     Seen,
     with_unkept,
 )
-from penstock.broker.overview import SPARK_MINUTES, Entry, Snapshot
+from penstock.broker.overview import SPARK_MINUTES, Entry, KnownQueues
 from penstock.complaint import Complaint
 from penstock.errors import TryAgain
 from penstock.model import (
@@ -83,7 +83,7 @@ class Keeping:
         self._now = now
         self._loop = loop
         self._pause_s = timings.figures_s
-        self._snapshot = Snapshot(counting)
+        self._snapshot = KnownQueues(counting)
         self._trouble = Complaint(log)
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False

@@ -138,7 +138,7 @@ def _oldest(entry: Entry) -> int:
     return -(2**63) if sent_at is None else -sent_at
 
 
-class Snapshot:
+class KnownQueues:
     def __init__(self, counting: Counting) -> None:
         self._counting = counting
         # As of the page that is being made.
