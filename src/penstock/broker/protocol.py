@@ -17,6 +17,8 @@ store keeps one. None has nothing written down, nor has what fails or leaves eve
 down once, at its end.
 
 A broker lives on the thread of an event loop and is used only from it.
+
+One file because it is read as one: those who write a face find every verb here.
 """
 
 from __future__ import annotations
