@@ -97,6 +97,22 @@ def test_it_builds_as_make_does() -> None:
     assert "assert is_compiled()" in build
 
 
+def test_what_is_copied_is_all_that_make_dist_asks_for(tmp_path: Path) -> None:
+    make = path_of("make")
+    for word in copied():
+        source, copy = ROOT / word, tmp_path / word
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = [make, "--just-print", "dist"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "devtools/build_package.sh compiled" in done.stdout
+
+
 def test_it_runs_as_nobody_and_stops_in_order() -> None:
     assert last("USER") == f"{USER}:{USER}"
     assert last("STOPSIGNAL") == "SIGTERM"
