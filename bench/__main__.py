@@ -20,6 +20,7 @@ from bench import (
     foundation,
     gq,
     memory,
+    metrics,
     mqcore,
     pipeline,
     redis,
@@ -51,6 +52,7 @@ MEASURES: dict[str, Measure] = {
     **pipeline.MEASURES,
     **workers.MEASURES,
     **sqs.MEASURES,
+    **metrics.MEASURES,
     **before.MEASURES,
 }
 

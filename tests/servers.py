@@ -85,13 +85,16 @@ class BridgedApp:
         self._config = config
         self.committer = Committer(config, self._loop, clock, timings, limits)
         names = [f"edge-{number + 1}" for number in range(WORKERS)]
-        board = Board(names)
+        board = Board(["committer", *names])
+        self._meters = [Meter(board.place("committer"), self._loop)]
+        self.committer.meter_with(self._meters[0])
         self._brokers = [RemoteBroker(config.store_timeout_s) for _ in range(WORKERS)]
         self.fronts: list[Front] = []
         self._desks: set[Desk] = set()
         for name, broker in zip(names, self._brokers, strict=True):
             broker.keys = AnnouncedKeys(broker.keys, self)
             meter = Meter(board.place(name), self._loop)
+            self._meters.append(meter)
             self.fronts.append(Front(config, broker, self.committer.facts, self._loop, meter, None, timings, clock))
         self.front = self.fronts[0]
         self.faces = self.front.faces
@@ -130,9 +133,13 @@ class BridgedApp:
             await self._loop.create_unix_connection(lambda desk=desk: desk, sock=other)
             await front.start(sockets)
         self.committer.start()
+        for meter in self._meters:
+            meter.start()
 
     async def stop(self) -> int:
         until = self._loop.time() + self._config.stop_grace_s
+        for meter in self._meters:
+            meter.stop()
         self.committer.stop()
         await asyncio.gather(*(front.stop(self._config.stop_grace_s) for front in self.fronts))
         for broker in self._brokers:

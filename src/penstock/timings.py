@@ -18,7 +18,8 @@ class Timings:
     store_timeout_s: float = 10.0
     # How long one proof that the store can be written to is good for.
     prove_s: float = 1.0
-    # How long a probe waits for the store before it says that there was no answer. Orchestrators wait for a second.
+    # How long a probe, or a scrape, waits for the store before it says that there was no answer. Orchestrators wait for
+    # a second.
     probe_s: float = 0.8
     # How often a store is asked what other processes have changed, while claims wait.
     watch_s: float = 0.05

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from penstock.client import Client
 from tests.docs.pages import DOCS, prose_of
-from tests.servers import ThreadServer
+from tests.scraping import answer_under_load
 
 _ROW = re.compile(r"\| `(penstock_\w+)` \| (\w+) \|(.*?)\| .+ \|")
 
@@ -23,21 +20,9 @@ def documented() -> dict[str, tuple[str, set[str]]]:
 
 
 @pytest.fixture(scope="module")
-def families(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Metric]]:
-    folder: Path = tmp_path_factory.mktemp("metrics")
-    server = ThreadServer(f"sqlite:///{folder}/penstock.db")
-    try:
-        with Client(server.url) as client:
-            client.create_queue("q")
-            client.send("q", "x")
-            [message] = client.claim("q")
-            client.ack("q", [message.receipt])
-            client.claim("q", wait_ms=10)
-        with server.talk() as talk:
-            text = talk("GET", "/metrics").body.decode()
-        yield list(text_string_to_metric_families(text))
-    finally:
-        server.stop()
+def families(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
+    answer = answer_under_load(tmp_path_factory.mktemp("metrics"))
+    return list(text_string_to_metric_families(answer.decode()))
 
 
 def test_the_tables_name_every_series_and_no_other(families: list[Metric]) -> None:

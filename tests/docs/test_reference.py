@@ -20,6 +20,7 @@ from penstock.edge.router import Route
 from penstock.faces.metrics import ServerReport, metrics_routes
 from penstock.faces.openapi import openapi_routes
 from penstock.faces.probes import probe_routes
+from penstock.pending import Pending
 from penstock.server.config import SETTINGS, Config, shown
 from penstock.server.faces import FACES as SERVED
 from penstock.server.faces import reserved_here
@@ -34,7 +35,7 @@ FACES = {f"{name}.md": face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset())
 # The second service has the same routes under another name, which the page says once.
 FACES["emodb.md"] = [route for route in FACES["emodb.md"] if route.pattern.startswith("/queue/")]
 FACES["openapi.md"] = openapi_routes(())
-FACES["metrics.md"] = metrics_routes(ServerReport)
+FACES["metrics.md"] = metrics_routes(ServerReport, Pending)
 FACES["deployment.md"] = probe_routes(None)
 _ROUTE = re.compile(r"`((?:GET|HEAD|PUT|POST|PATCH|DELETE) /\S*)`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")

@@ -10,6 +10,7 @@ from penstock.edge.router import Route
 from penstock.faces.metrics import ServerReport, metrics_routes
 from penstock.faces.openapi import build
 from penstock.faces.probes import probe_routes
+from penstock.pending import Pending
 from penstock.server.config import Config
 from penstock.server.faces import FACES
 
@@ -18,7 +19,7 @@ NO_BROKER: Any = None
 NO_KEYRING: Any = None
 ROUTES: Mapping[str, Sequence[Route]] = {
     **{name: face.routes(NO_BROKER, NO_KEYRING, Config(), frozenset()) for name, face in FACES.items()},
-    "metrics": metrics_routes(ServerReport),
+    "metrics": metrics_routes(ServerReport, Pending),
     "probes": probe_routes(None),
 }
 DOCUMENT = build(chain.from_iterable(ROUTES.values()))

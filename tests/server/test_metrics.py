@@ -53,7 +53,7 @@ def test_every_process_is_told_of(start: Start, workers: int) -> None:
         client.create_queue("q")
         for _ in range(20):
             client.send("q", "x")
-        wait_until(lambda: total(look(server), "penstock_operations_total") >= 21)
+        wait_until(lambda: total(look(server), "penstock_unit_operations_sum") >= 21)
         with server.talk() as talk:
             answer = talk("GET", "/metrics")
             opened = talk("GET", "/metrics", accept="application/openmetrics-text; version=1.0.0")

@@ -162,6 +162,22 @@ class LocalBroker:
     def operations(self) -> int:
         return self._commit.operations
 
+    def unit_sizes(self) -> list[int]:
+        """How many units had so many operations: by `UNIT_SIZES`, and more."""
+        return self._commit.unit_sizes
+
+    def unit_seconds(self) -> float:
+        return self._counting.unit_seconds
+
+    def commit_seconds(self) -> float:
+        return self._counting.commit_seconds
+
+    def units_written(self) -> int:
+        return self._counting.units_written
+
+    def store_errors(self) -> dict[str, int]:
+        return self._counting.errors()
+
     def waiting(self) -> int:
         return self._polls.waiters.count
 

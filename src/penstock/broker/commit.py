@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from penstock.broker.counting import Counting
 from penstock.broker.lanes import Lanes
@@ -26,6 +27,9 @@ from penstock.stores.protocol import Store
 from penstock.timings import Timings
 
 log = logging.getLogger(__name__)
+
+# Bounds by which units are counted: so many operations, or fewer.
+UNIT_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
 _READINGS = 5
 _JUMP_MS = 1_000
@@ -55,6 +59,8 @@ class Commit:
         self._finished = False
         # Units begun, and operations in them.
         self.units = 0
+        # How many units had so many operations, or fewer, and more than the bound before.
+        self.unit_sizes = [0] * (len(UNIT_SIZES) + 1)
         self.operations = 0
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
@@ -118,6 +124,7 @@ class Commit:
         del self._arrived[: self._unit_operations]
         self.units += 1
         self.operations += len(operations)
+        self.unit_sizes[bisect_left(UNIT_SIZES, len(operations))] += 1
         if self._polls.waiters.count:
             self._polls.join(operations)
         if self._lanes is None:

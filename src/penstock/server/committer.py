@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from penstock.broker import LocalBroker
 from penstock.clock import Clock, system_clock
+from penstock.faces.metrics import broker_totals
 from penstock.limits import Limits
 from penstock.model import Key
 from penstock.server.board import Meter
@@ -68,6 +69,7 @@ class Committer:
     def meter_with(self, meter: Meter) -> None:
         broker = self.broker
         meter.watch(units=broker.units, operations=broker.operations, waiting_claims=broker.waiting)
+        meter.watch_totals(lambda: broker_totals(broker))
 
     def start(self) -> None:
         self.broker.start()

@@ -108,6 +108,9 @@ class Config:
     sqs_base_url: str = _setting(
         "", "What the URLs of queues in the SQS API begin with; by default the address that a client has used."
     )
+    metrics_queues: int = _setting(
+        100, "Queues that /metrics tells of one by one: the largest. The others are told together.", least=1, most=10000
+    )
     ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
     action_days: int = _setting(90, "Days that actions stay in their log.", least=1, most=36500)
     tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.", live=True)

@@ -15,7 +15,7 @@ from penstock.faces.console import WORD as CONSOLE
 from penstock.faces.console import Console, console_routes
 from penstock.faces.console import explaining as explaining_console
 from penstock.faces.emodb import emodb_routes
-from penstock.faces.metrics import Look, ServerReport, metrics_routes
+from penstock.faces.metrics import AskStore, Look, ServerReport, metrics_routes
 from penstock.faces.mqcore import explaining, mqcore_routes, reserved_words
 from penstock.faces.mqs import mqs_routes
 from penstock.faces.native import native_routes
@@ -24,6 +24,7 @@ from penstock.faces.probes import Probes, probe_routes
 from penstock.faces.sqs import AwsPlace, root_of, sqs_routes
 from penstock.faces.sqs import explaining as explaining_sqs
 from penstock.keys import Keyring
+from penstock.pending import Pending
 from penstock.server.config import Config
 from penstock.stores.protocol import NOUNS, Noun
 
@@ -94,7 +95,7 @@ def reserved_here(broker: Broker, keyring: Keyring, config: Config) -> frozenset
     """The words that cannot be queues of MQ-Core beside others: those of every API, served or not, so that serving one
     more later takes no queue away."""
     others = [face.routes(broker, keyring, config, _NONE) for name, face in FACES.items() if name != "mqcore"]
-    described = chain(openapi_routes(()), metrics_routes(ServerReport), probe_routes(None), *others)
+    described = chain(openapi_routes(()), metrics_routes(ServerReport, Pending), probe_routes(None), *others)
     return reserved_words(described) | {CONSOLE}
 
 
@@ -113,6 +114,7 @@ def face_routes(
     keyring: Keyring,
     config: Config,
     look: Look,
+    ask_store: AskStore,
     probes: Probes,
     console: Console | None = None,
 ) -> Served:
@@ -122,7 +124,7 @@ def face_routes(
     reserved = reserved_here(broker, keyring, config) if shared else _NONE
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     if set(names) != {"mqcore"}:
-        served["metrics"] = metrics_routes(look)
+        served["metrics"] = metrics_routes(look, ask_store)
         served["probes"] = probe_routes(probes)
         served["openapi"] = openapi_routes(list(chain(*served.values())))
     if console is not None:

@@ -17,7 +17,7 @@ from penstock.edge.router import Router
 from penstock.errors import InvalidSetting
 from penstock.faces.console import Console, SessionTerms
 from penstock.faces.guard import Guard, Origins
-from penstock.faces.metrics import traffic_totals
+from penstock.faces.metrics import StoreLook, traffic_totals
 from penstock.faces.patience import Patience
 from penstock.faces.probes import Probes
 from penstock.hosts import HostNames, split
@@ -68,7 +68,8 @@ class Front:
             )
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
         self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
-        served = face_routes(self.faces, broker, keyring, config, meter.report, self._probes, console)
+        ask_store = StoreLook(broker, loop, config.metrics_queues, timings.probe_s)
+        served = face_routes(self.faces, broker, keyring, config, meter.report, ask_store, self._probes, console)
         refuse_exposure(config, keyring)
         guard = Guard(keyring, origins, patience, clock)
         router = Router(served.routes, served.errors, guard)

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pla
 
 from penstock.edge.http import Traffic
 from penstock.faces.media import prefers
-from penstock.faces.metrics import ServerReport, traffic_totals
+from penstock.faces.metrics import ServerReport, StoreReport, traffic_totals
 from penstock.faces.metrics.families import families_of
 from penstock.faces.metrics.routes import _NAMES_OF_TEXT, _OPEN
 from penstock.faces.metrics.writing import Family, openmetrics_text, prometheus_text
@@ -37,8 +37,8 @@ def samples(families) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 
 def test_both_formats_say_the_same() -> None:
-    plain = samples(parse_plain(prometheus_text(families_of(report())).decode()))
-    opened = samples(parse_open(openmetrics_text(families_of(report())).decode()))
+    plain = samples(parse_plain(prometheus_text(families_of(report(), StoreReport())).decode()))
+    opened = samples(parse_open(openmetrics_text(families_of(report(), StoreReport())).decode()))
     created = {key: value for key, value in opened.items() if key[0].endswith("_created")}
     assert created
     assert set(created.values()) == {1_700_000_000.5}
@@ -62,7 +62,7 @@ def test_labels_may_hold_anything() -> None:
 
 
 def test_openmetrics_says_where_it_ends_and_what_is_measured() -> None:
-    lines = openmetrics_text(families_of(report())).decode().splitlines()
+    lines = openmetrics_text(families_of(report(), StoreReport())).decode().splitlines()
     assert lines[-1] == "# EOF"
     assert "# TYPE penstock_build info" in lines
     assert "# TYPE penstock_requests counter" in lines
@@ -73,7 +73,7 @@ def test_openmetrics_says_where_it_ends_and_what_is_measured() -> None:
 
 
 def test_promtool_finds_nothing_to_complain_about() -> None:
-    text = prometheus_text(families_of(report()))
+    text = prometheus_text(families_of(report(), StoreReport()))
     checked = subprocess.run([path_of("promtool"), "check", "metrics"], input=text, capture_output=True)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
     # And it would, if there were something.

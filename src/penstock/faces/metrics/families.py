@@ -8,13 +8,42 @@ from typing import Final
 from msgspec import Struct
 
 from penstock import __version__
+from penstock.broker.commit import UNIT_SIZES
 from penstock.edge.http import BOUNDS, WAIT_BOUNDS
-from penstock.faces.metrics.totals import REQUEST_SECONDS, REQUESTS, WAIT_SECONDS, Numbers, Totals
+from penstock.faces.metrics.store_look import StoreReport
+from penstock.faces.metrics.totals import (
+    COMMIT_SECONDS,
+    REQUEST_SECONDS,
+    REQUESTS,
+    STORE_ERRORS,
+    UNIT_OPERATIONS,
+    UNIT_SECONDS,
+    UNITS_WRITTEN,
+    WAIT_SECONDS,
+    Numbers,
+    Totals,
+)
 from penstock.faces.metrics.writing import Family
-from penstock.model import ProcessReport
+from penstock.model import Overview, OverviewRow, ProcessReport, StoreFigures
+from penstock.model import Totals as QueueTotals
 
 _ROUTE: Final = ("api", "method", "route")
 _PROCESS: Final = ("process",)
+_QUEUE: Final = ("queue",)
+# All queues that are not told of one by one. No queue can have this name.
+REST: Final = "(rest)"
+_TOTALS: Final = {
+    "sent": "Messages that sends have stored.",
+    "claimed": "Deliveries, the first and later ones.",
+    "redelivered": "Deliveries but for the first of each message.",
+    "acked": "Messages that were acked.",
+    "expired": "Messages that have expired.",
+    "dead_lettered": "Messages that have left for the dead-letter queue.",
+    "failed": "Messages that have failed without a dead-letter queue.",
+    "purged": "Messages that were purged.",
+    "moved": "Messages that have left by a move.",
+    "collapsed": "Twins that have collapsed.",
+}
 
 
 class ServerReport(Struct, frozen=True):
@@ -26,11 +55,15 @@ class ServerReport(Struct, frozen=True):
     began_at: float = 0.0
 
 
-def families_of(report: ServerReport) -> Iterator[Family]:
+def families_of(report: ServerReport, store: StoreReport) -> Iterator[Family]:
     yield Family("build", "info", "The version of the server.", ("version",), {(__version__,): (1,)})
     yield Family("start_time_seconds", "gauge", "When the server has started.", (), {(): (report.began_at,)})
     yield from _of_requests(report)
     yield from _of_processes(report)
+    yield from _of_units(report)
+    yield from _of_store(store.figures)
+    if store.overview is not None:
+        yield from _of_queues(store.overview)
 
 
 def _of_requests(report: ServerReport) -> Iterator[Family]:
@@ -75,8 +108,76 @@ def _of_processes(report: ServerReport) -> Iterator[Family]:
 
     yield gauge("connections", "Connections of clients.", lambda one: one.connections)
     yield gauge("waiting_claims", "Claims that wait for a message.", lambda one: one.waiting_claims)
-    yield counter("units", "Transactions of the store.", lambda one: one.units)
-    yield counter("operations", "Operations in transactions of the store.", lambda one: one.operations)
     yield gauge("process_up", "Whether the process runs; 0 while it is being replaced.", lambda one: one.pid > 0)
     yield counter("process_cpu_seconds", "Processor time.", lambda one: one.cpu_s)
     yield gauge("process_resident_memory_bytes", "Memory that is resident.", lambda one: one.memory_bytes)
+
+
+def _of_units(report: ServerReport) -> Iterator[Family]:
+    totals, began_at = report.totals, report.began_at
+
+    def counter(name: str, told: str, labels: tuple[str, ...] = ()) -> Family:
+        return Family(name, "counter", told, labels, totals.get(name, {}), began_at=began_at)
+
+    yield Family(
+        UNIT_OPERATIONS,
+        "histogram",
+        "Operations in each transaction of the store.",
+        (),
+        totals.get(UNIT_OPERATIONS, {}),
+        UNIT_SIZES,
+        began_at,
+    )
+    yield counter(UNIT_SECONDS, "Time spent in transactions that have ended well.")
+    yield counter(COMMIT_SECONDS, "The part of it at their ends, until all was on stable media.")
+    yield counter(UNITS_WRITTEN, "Transactions that have ended well and could write.")
+    yield counter(STORE_ERRORS, "Transactions that have failed, by the kind of error.", ("kind",))
+
+
+def _of_store(figures: StoreFigures | None) -> Iterator[Family]:
+    def gauge(name: str, told: str, value: int | None) -> Iterator[Family]:
+        if value is not None:
+            yield Family(name, "gauge", told, (), {(): (value,)})
+
+    yield from gauge("store_up", "Whether the store has answered in time.", int(figures is not None))
+    if figures is not None:
+        yield from gauge("store_size_bytes", "What the store takes.", figures.store_bytes)
+        yield from gauge("store_log_bytes", "What its write-ahead log takes.", figures.log_bytes)
+        yield from gauge("store_free_bytes", "Room that is left on its device.", figures.free_bytes)
+        yield from gauge("open_shipments", "Shipments that are open.", figures.open_shipments)
+
+
+def _of_queues(overview: Overview) -> Iterator[Family]:
+    rows = overview.rows
+
+    def of_each(name: str, told: str, of: Callable[[OverviewRow], float]) -> Family:
+        return Family(name, "gauge", told, _QUEUE, {(row.name,): (of(row),) for row in rows})
+
+    yield Family("queues", "gauge", "How many queues there are.", (), {(): (overview.total,)})
+    yield Family("queue_messages", "gauge", "Messages by state.", (*_QUEUE, "state"), _messages(overview))
+    yield of_each(
+        "queue_oldest_ready_age_seconds",
+        "How long ago the oldest ready message was sent; 0 without one.",
+        lambda row: (row.oldest_ready_ms or 0) / 1000,
+    )
+    yield of_each("queue_paused", "Whether the queue is paused.", lambda row: row.paused_at is not None)
+    for name, told in _TOTALS.items():
+        samples: Numbers = {(row.name,): (_total(row.totals, name),) for row in rows}
+        yield Family(f"queue_{name}", "counter", told, _QUEUE, samples)
+
+
+def _total(totals: QueueTotals, name: str) -> int:
+    value: int = getattr(totals, name)
+    return value
+
+
+def _messages(overview: Overview) -> Numbers:
+    samples: dict[tuple[str, ...], Sequence[float]] = {}
+    for state in ("ready", "delayed", "claimed"):
+        for row in overview.rows:
+            samples[row.name, state] = (getattr(row, state),)
+        if len(overview.rows) < overview.total:
+            shown = sum(getattr(row, state) for row in overview.rows)
+            # Those of the page are newer than the sum of all.
+            samples[REST, state] = (max(0, getattr(overview.sums, state) - shown),)
+    return samples

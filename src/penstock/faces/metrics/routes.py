@@ -13,10 +13,12 @@ from penstock.faces.answers import json_response
 from penstock.faces.description import TEXT, Op, Tag, answer, text
 from penstock.faces.media import prefers
 from penstock.faces.metrics.families import ServerReport, families_of
+from penstock.faces.metrics.store_look import AskStore, StoreReport
 from penstock.faces.metrics.writing import openmetrics_text, prometheus_text
 from penstock.faces.native.requests import route
 from penstock.faces.permission import Permission, Scope
 from penstock.model import ProcessReport
+from penstock.pending import Pending
 
 Look: TypeAlias = Callable[[], ServerReport]
 Reports: TypeAlias = Callable[[], Sequence[ProcessReport]]
@@ -61,9 +63,12 @@ _PROCESSES = Op(
 )
 
 
-def metrics_routes(look: Look) -> list[Route]:
-    def metrics(request: Request) -> Response:
-        families = families_of(look())
+def metrics_routes(look: Look, ask_store: AskStore) -> list[Route]:
+    def metrics(request: Request) -> Pending[Response]:
+        return ask_store().map(lambda found: tell(request, found))
+
+    def tell(request: Request, found: StoreReport) -> Response:
+        families = families_of(look(), found)
         if prefers(request.headers.get(b"accept", b"").lower(), _OPEN, _NAMES_OF_TEXT):
             return Response(200, openmetrics_text(families), _OPENMETRICS)
         return Response(200, prometheus_text(families), _PROMETHEUS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from penstock.broker import LocalBroker
 from penstock.edge.http import Traffic
 
 # By the key of a family, then by the values of its labels. A counter is one number; a histogram has one for each
@@ -15,6 +16,13 @@ Totals: TypeAlias = Mapping[str, Numbers]
 REQUESTS = "requests"
 REQUEST_SECONDS = "request_seconds"
 WAIT_SECONDS = "wait_seconds"
+UNIT_OPERATIONS = "unit_operations"
+UNIT_SECONDS = "unit_seconds"
+COMMIT_SECONDS = "commit_seconds"
+UNITS_WRITTEN = "units_written"
+STORE_ERRORS = "store_errors"
+# Told even if there were none, so that the first is seen as a change.
+_ERRORS = ("StoreBusy", "StoreFull", "StoreUnavailable", "StoreCorrupt", "StoreReadOnly", "other")
 
 
 def total_of(parts: Iterable[Totals]) -> dict[str, dict[tuple[str, ...], list[float]]]:
@@ -32,6 +40,19 @@ def total_of(parts: Iterable[Totals]) -> dict[str, dict[tuple[str, ...], list[fl
 def traffic_totals(traffics: Iterable[Traffic]) -> Totals:
     """Those that have been asked for: a route that no one uses has no series."""
     return total_of(map(_totals, _with_parts(traffics)))
+
+
+def broker_totals(broker: LocalBroker) -> Totals:
+    """What the broker of this process has asked of its store."""
+    nothing: tuple[str, ...] = ()
+    errors = {**dict.fromkeys(_ERRORS, 0), **broker.store_errors()}
+    return {
+        UNIT_OPERATIONS: {nothing: (*broker.unit_sizes(), broker.operations())},
+        UNIT_SECONDS: {nothing: (broker.unit_seconds(),)},
+        COMMIT_SECONDS: {nothing: (broker.commit_seconds(),)},
+        UNITS_WRITTEN: {nothing: (broker.units_written(),)},
+        STORE_ERRORS: {(kind,): (count,) for kind, count in errors.items()},
+    }
 
 
 def _totals(traffic: Traffic) -> Totals:

@@ -68,7 +68,7 @@ def _histogram(name: str, labels: str, numbers: Sequence[float], bounds: tuple[f
     *buckets, total = numbers
     counts = list(accumulate(buckets))
     comma = "," if labels else ""
-    for bound, count in zip((*map(repr, bounds), "+Inf"), counts, strict=True):
+    for bound, count in zip((*(repr(float(bound)) for bound in bounds), "+Inf"), counts, strict=True):
         yield f'{name}_bucket{{{labels}{comma}le="{bound}"}} {_number(count)}'
     yield f"{name}_count{_braced(labels)} {_number(counts[-1])}"
     yield f"{name}_sum{_braced(labels)} {_number(total)}"
