@@ -59,6 +59,7 @@ def test_the_public_surface():
         *("create_queue", "ensure_queue", "update_queue", "delete_queue", "queue", "queues"),
         *("pause_queue", "resume_queue"),
         *("send", "send_many", "send_once", "send_lines", "claim", "ack", "renew", "release", "peek", "purge"),
+        *("find_message", "delete_messages", "release_messages", "move_messages", "resend", "latest"),
         *("move", "redrive", "find_move", "cancel_move", "moves", "follow_move"),
         *("delete_matching", "release_matching"),
         *("claim_shipment", "shipment", "shipments", "next_shipment", "read_shipment"),

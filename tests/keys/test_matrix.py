@@ -64,6 +64,11 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "POST /v1/queues/{queue}/resume": on_queue("admin"),
     "POST /v1/queues/{queue}/messages": on_queue("post"),
     "GET /v1/queues/{queue}/messages": on_queue("poll"),
+    "GET /v1/queues/{queue}/messages/{message}": on_queue("poll"),
+    "POST /v1/queues/{queue}/messages/delete": on_queue("poll"),
+    "POST /v1/queues/{queue}/messages/release": on_queue("poll"),
+    "POST /v1/queues/{queue}/messages/move": (("poll", HERE), ("post", TO)),
+    "POST /v1/queues/{queue}/messages/{message}/resend": (("poll", HERE), ("post", TO)),
     "POST /v1/queues/{queue}/claim": on_queue("poll"),
     "POST /v1/queues/{queue}/ack": on_queue("poll"),
     "POST /v1/queues/{queue}/renew": on_queue("poll"),
@@ -293,7 +298,7 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
     path = route.pattern
     if "/v1/keys/{name}" in path:
         path = "/v1/keys/revoked"  # revoking it once more changes nothing
-    replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{reference}": prepared.move}
+    replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{message}": message, "{reference}": prepared.move}
     replaced["{move}"] = prepared.move
     number = prepared.export if path.startswith("/v1/ledger/") else prepared.shipment
     replaced |= {"{consumer}": "lake", "{number}": str(number)}
@@ -308,10 +313,15 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
         "/v1/keys": lambda: {"name": f"made-for-{message}", "rules": ["queue|post|x"]},
         "/messages": lambda: {"messages": [{"body": "x"}]},
         "/v1/moves": lambda: {"source": queue, "target": TO},
+        "/messages/delete": lambda: {"ids": [message]},
+        "/messages/move": lambda: {"ids": [message], "target": TO},
+        "/resend": lambda: {"message": {"body": "x"}, "target": TO},
     }
     body = next((make() for end, make in bodies.items() if path.endswith(end)), None)
     if path.endswith(("/ack", "/renew", "/release")) and "/shipments/" not in path:
         body = {"receipts": [message]} if path.startswith("/v1/") else [message]
+        if path.endswith("/messages/release"):
+            body = {"ids": [message]}
         if path.startswith("/v1/") and path.endswith("/renew"):
             body = {"receipts": [message], "hold_ms": 1}
     if path.startswith("/queues/"):

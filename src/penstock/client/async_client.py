@@ -111,6 +111,11 @@ class AsyncClient:
     release = async_verb(verbs.release)
     peek = async_verb(verbs.peek)
     purge = async_verb(verbs.purge)
+    find_message = async_verb(verbs.find_message)
+    delete_messages = async_verb(verbs.delete_messages)
+    release_messages = async_verb(verbs.release_messages)
+    move_messages = async_verb(verbs.move_messages)
+    resend = async_verb(verbs.resend)
 
     # Moves
 
@@ -145,6 +150,7 @@ class AsyncClient:
     # The ledger
 
     ledger = async_pages(verbs.ledger)
+    latest = async_verb(verbs.latest)
     claim_export = async_verb(verbs.claim_export)
     export = async_verb(verbs.export)
     exports = async_pages(verbs.exports)

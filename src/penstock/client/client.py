@@ -114,6 +114,11 @@ class Client:
     release = verb(verbs.release)
     peek = verb(verbs.peek)
     purge = verb(verbs.purge)
+    find_message = verb(verbs.find_message)
+    delete_messages = verb(verbs.delete_messages)
+    release_messages = verb(verbs.release_messages)
+    move_messages = verb(verbs.move_messages)
+    resend = verb(verbs.resend)
 
     # Moves
 
@@ -148,6 +153,7 @@ class Client:
     # The ledger
 
     ledger = pages(verbs.ledger)
+    latest = verb(verbs.latest)
     claim_export = verb(verbs.claim_export)
     export = verb(verbs.export)
     exports = pages(verbs.exports)

@@ -130,6 +130,10 @@ def _fields(answer: Mapping[str, Any]) -> dict[str, Any]:
         "group": answer.get("group"),
         "first_claimed_at": answer.get("first_claimed_at"),
         "behind": answer.get("behind", False),
+        "state": answer.get("state"),
+        "shipped": answer.get("shipped"),
+        "claim": answer.get("claim"),
+        "last_claimed_at": answer.get("last_claimed_at"),
     }
 
 

@@ -8,6 +8,7 @@ ClientError
 │   ├── QueueNotFound         404
 │   ├── QueueExists           409
 │   ├── SendConflict          409: the idempotency key belongs to other content
+│   ├── MessageNotFound       404
 │   ├── MoveNotFound          404
 │   ├── MoveConflict          409: one of the queues is part of another move
 │   ├── ShipmentNotFound      404, of a shipment or an export
@@ -67,6 +68,10 @@ class QueueExists(Refused):
 
 class SendConflict(Refused):
     code = "send-conflict"
+
+
+class MessageNotFound(Refused):
+    code = "message-not-found"
 
 
 class MoveNotFound(Refused):

@@ -155,7 +155,8 @@ class SentCounts:
 class Message:
     """`ready_at` is the end of its claim or delay, 0 when it is ready. `came_from` is the queue in which a dead letter
     could not be dealt with. `first_claimed_at` is of this queue. `behind` says, of one that was peeked at, that others
-    of its group are before it."""
+    of its group are before it. Of one that was found by a filter or by its id, there are also its `state`, whether it
+    is `shipped`, the number of its latest `claim`, and `last_claimed_at`."""
 
     id: str
     queue: str
@@ -169,6 +170,10 @@ class Message:
     group: str | None = field(default=None, kw_only=True)
     first_claimed_at: int | None = field(default=None, kw_only=True)
     behind: bool = field(default=False, kw_only=True)
+    state: Literal["ready", "delayed", "claimed"] | None = field(default=None, kw_only=True)
+    shipped: bool | None = field(default=None, kw_only=True)
+    claim: int | None = field(default=None, kw_only=True)
+    last_claimed_at: int | None = field(default=None, kw_only=True)
 
     @property
     def text(self) -> str:
@@ -189,10 +194,24 @@ class ClaimedMessage(Message):
 
 @dataclass(frozen=True, slots=True)
 class Peeked:
-    """`after` is where the next peek goes on, None past the end."""
+    """`after` is where the next peek goes on, None past the end. With a filter, `examined` is how many messages were
+    looked at."""
 
     messages: list[Message]
     after: str | None
+    examined: int | None = None
+
+
+Dealing = Literal["done", "missing", "shipped", "homeless", "twin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """`id` is that of the new message where `outcome` is `done`; where it is `twin`, that of the message that kept the
+    new one from being stored. Else nothing has happened."""
+
+    outcome: Dealing
+    id: str | None
 
 
 class JsonEquals(TypedDict):
@@ -387,3 +406,12 @@ class Action:
     queue: str | None = None
     count: int | None = None
     detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LatestRows:
+    """The latest first. `examined` were looked at; `below` is where to go on, None past the oldest row."""
+
+    rows: list[LedgerRow]
+    examined: int
+    below: int | None

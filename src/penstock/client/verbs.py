@@ -6,6 +6,7 @@ One file because the API is one vocabulary, to be read from end to end. Nothing 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeAlias, TypeVar, Unpack
@@ -17,6 +18,7 @@ from penstock.client.errors import (
     InvalidRequest,
     KeyExists,
     KeyNotFound,
+    MessageNotFound,
     MoveConflict,
     MoveNotFound,
     QueueExists,
@@ -32,19 +34,23 @@ from penstock.client.values import (
     ActionFilter,
     Body,
     ClaimedMessage,
+    Dealing,
     Draft,
     Export,
     ExportRef,
     Key,
+    LatestRows,
     LedgerFilter,
     LedgerRow,
     Message,
+    MessageFilter,
     Move,
     MoveTerms,
     NewKey,
     Peeked,
     Process,
     Queue,
+    Resent,
     Sent,
     SentCounts,
     Settings,
@@ -64,6 +70,7 @@ _HOUR_MS = 3_600_000
 
 # What is missing, in the way or gone, where that is not a queue.
 _SENDING: Mapping[int, type[Refused]] = {409: SendConflict}
+_MESSAGE: Mapping[int, type[Refused]] = {404: MessageNotFound}
 _MOVE: Mapping[int, type[Refused]] = {404: MoveNotFound}
 _MOVE_START: Mapping[int, type[Refused]] = {409: MoveConflict}
 _SHIPMENT_CLAIM: Mapping[int, type[Refused]] = {409: ShipmentConflict, 410: ShipmentEnded}
@@ -221,9 +228,56 @@ def release(queue: str, receipts: Receipts, delay_ms: int | None = None) -> Requ
     return _of_receipts(queue, "/release", receipts, delay_ms=delay_ms)
 
 
-def peek(queue: str, limit: int = 10, after: str | None = None) -> Request[Peeked]:
-    """Look without claiming. `after` goes on where an earlier peek ended."""
-    return Request(_peeked, "GET", queue_path(queue, "/messages", limit=limit, after=after), repeatable=True)
+def peek(queue: str, limit: int = 10, after: str | None = None, **wanted: Unpack[MessageFilter]) -> Request[Peeked]:
+    """Look without claiming, at all messages or at those that match. `after` goes on where an earlier peek ended; with
+    a filter, a page may be empty before the end."""
+    given: dict[str, object] = {name: value for name, value in wanted.items() if value is not None}
+    json_equals, attribute = wanted.get("json"), wanted.get("attribute")
+    if json_equals is not None:
+        del given["json"]
+        given |= {"json_path": json_equals["path"], "json_value": json.dumps(json_equals["value"])}
+    if attribute is not None:
+        given |= {"attribute": attribute["name"], "attribute_value": attribute.get("value")}
+    path = queue_path(queue, "/messages", limit=limit, after=after, **given)
+    return Request(_peeked, "GET", path, repeatable=True)
+
+
+def find_message(queue: str, message_id: str) -> Dialogue[Message]:
+    """A message in any state, changing nothing. Raises MessageNotFound."""
+    path = queue_path(queue, f"/messages/{quoted(message_id, 'id of a message')}")
+    missing: MessageNotFound
+    try:
+        found: Message = yield Request(_message, "GET", path, repeatable=True, refusals=_MESSAGE)
+        return found
+    except MessageNotFound as error:
+        missing = error
+    yield peek(queue, 1)  # which tells whether it is the queue that is missing
+    raise missing
+
+
+def delete_messages(queue: str, message_ids: Iterable[str]) -> Request[list[Dealing]]:
+    """Delete messages, claimed ones too; what became of each."""
+    return _of_ids(queue, "delete", message_ids)
+
+
+def release_messages(queue: str, message_ids: Iterable[str]) -> Request[list[Dealing]]:
+    """End all claims on messages; what became of each."""
+    return _of_ids(queue, "release", message_ids)
+
+
+def move_messages(
+    queue: str, message_ids: Iterable[str], target: str | None = None, as_new: bool | None = None
+) -> Request[list[Dealing]]:
+    """Move messages, claimed ones too, to another queue; without a target, dead letters to where they came from. What
+    became of each."""
+    return _of_ids(queue, "move", message_ids, target=target, as_new=as_new)
+
+
+def resend(queue: str, message_id: str, message: Draft | Body, target: str | None = None) -> Request[Resent]:
+    """Send another message in the place of one, which is deleted: both, or neither. Without a target it goes to where a
+    dead letter came from, else to the same queue."""
+    path = queue_path(queue, f"/messages/{quoted(message_id, 'id of a message')}/resend")
+    return Request(_resent, "POST", path, encoded({"message": draft_to(message), "target": target}))
 
 
 def purge(queue: str, older_than_ms: int | None = None) -> Request[int]:
@@ -328,6 +382,19 @@ def beat_shipment(shipment: ShipmentRef | Shipment, hold_ms: int = _HOUR_MS) -> 
 
 
 # The ledger
+
+
+def latest(
+    *,
+    limit: int = 100,
+    below: int | None = None,
+    outcomes: Iterable[str] | None = None,
+    **wanted: Unpack[LedgerFilter],
+) -> Request[LatestRows]:
+    """What became of messages, the latest first: rows numbered below `below`, with one of these outcomes."""
+    outcome = None if outcomes is None else ",".join(outcomes)
+    path = f"/v1/ledger{query_of(order='newest', limit=limit, below=below, outcome=outcome, **wanted)}"
+    return Request(_latest_rows, "GET", path, repeatable=True)
 
 
 def ledger(
@@ -556,6 +623,14 @@ def _in_queue(shipment: ShipmentRef | Shipment, request: Request[T]) -> Dialogue
     raise missing
 
 
+def _of_ids(queue: str, verb: str, message_ids: Iterable[str], **more: object) -> Request[list[Dealing]]:
+    if isinstance(message_ids, str):
+        message_ids = [message_ids]
+    return Request(
+        _outcomes, "POST", queue_path(queue, f"/messages/{verb}"), encoded({"ids": list(message_ids), **more})
+    )
+
+
 def _move_path(move_id: str, rest: str = "") -> str:
     return f"/v1/moves/{quoted(move_id, 'id of a move')}{rest}"
 
@@ -613,7 +688,19 @@ def _messages(answer: Answer) -> list[Message]:
 
 def _peeked(answer: Answer) -> Peeked:
     told = answer.json()
-    return Peeked([message_from(message) for message in told["messages"]], told["after"])
+    return Peeked([message_from(message) for message in told["messages"]], told["after"], told.get("examined"))
+
+
+def _message(answer: Answer) -> Message:
+    return message_from(answer.json())
+
+
+def _outcomes(answer: Answer) -> list[Dealing]:
+    return list(answer.json()["outcomes"])
+
+
+def _resent(answer: Answer) -> Resent:
+    return value_from(Resent, answer.json())
 
 
 def done_from(answer: Answer) -> list[bool]:
@@ -650,6 +737,11 @@ def _export_or_none(answer: Answer) -> Export | None:
 
 def _rows(answer: Answer) -> list[LedgerRow]:
     return [row_from(row) for row in answer.json()["rows"]]
+
+
+def _latest_rows(answer: Answer) -> LatestRows:
+    told = answer.json()
+    return LatestRows([row_from(row) for row in told["rows"]], told["examined"], told["below"])
 
 
 def _last_number(rows: Sequence[LedgerRow]) -> int:

@@ -17,6 +17,7 @@ from penstock.errors import (
     FeatureMissing,
     KeyExists,
     KeyNotFound,
+    MessageNotFound,
     MoveConflict,
     MoveNotFound,
     NotPermitted,
@@ -65,7 +66,7 @@ def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> 
 def error_response(error: Exception) -> Response:  # noqa: C901 - a table
     """The JSON answer to an error, in the table most faces share."""
     match error:
-        case QueueNotFound() | KeyNotFound() | MoveNotFound() | ShipmentNotFound():
+        case QueueNotFound() | MessageNotFound() | KeyNotFound() | MoveNotFound() | ShipmentNotFound():
             status = 404
         case QueueExists() | KeyExists() | MoveConflict() | SendConflict():
             status = 409

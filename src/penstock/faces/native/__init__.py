@@ -10,6 +10,7 @@ from penstock.edge.router import Route
 from penstock.faces.native.actions import action_routes
 from penstock.faces.native.keys import key_routes
 from penstock.faces.native.ledger import ledger_routes
+from penstock.faces.native.message_ids import message_id_routes
 from penstock.faces.native.messages import message_routes
 from penstock.faces.native.moves import move_routes
 from penstock.faces.native.queues import queue_routes
@@ -24,6 +25,7 @@ def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
         *queue_routes(broker),
         send_route(broker),
         *message_routes(broker),
+        *message_id_routes(broker),
         *receipt_routes(broker),
         *move_routes(broker),
         *shipment_routes(broker),

@@ -11,6 +11,7 @@ from penstock import limits
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
+from penstock.errors import InvalidRequest
 from penstock.faces.answers import Error, json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import EXAMPLE_ID, LARGEST, NumberParam, Op, Param, Tag, also, answer, body, text
@@ -42,7 +43,7 @@ from penstock.faces.native.requests import (
 )
 from penstock.faces.native.shipments import CONFLICT, ENDED
 from penstock.faces.permission import Permission, Scope
-from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, Outcome
+from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
 from penstock.pending import Pending
 
 _OUTCOME_WORDS = {outcome: outcome.name.lower().replace("_", "-") for outcome in Outcome}
@@ -82,6 +83,12 @@ class LedgerRowView(Struct):
 class LedgerPage(Struct):
     rows: list[LedgerRowView]
     after: Annotated[int, Meta(ge=1)] | None
+
+
+class LatestPage(Struct):
+    rows: list[LedgerRowView]
+    examined: Annotated[int, Meta(ge=0, description="how many rows were looked at")]
+    below: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="where to go on; null past the oldest row")]
 
 
 class ExportList(Struct):
@@ -137,16 +144,32 @@ _ID = Param("id", text(), "Only rows of this message.")
 _SINCE = NumberParam("since", 0, LARGEST, "Only what finished at this instant or later.")
 _BEFORE = NumberParam("before", 0, LARGEST, "Only what finished before this instant.")
 
+_ORDER = Param(
+    "order",
+    text(enum=["oldest", "newest"]),
+    "Which rows come first; with `newest`, a request looks at 10,000 rows at most, and says where to go on.",
+    default="oldest",
+)
+_OUTCOME = Param(
+    "outcome",
+    text(),
+    "Only rows with one of these outcomes, separated by commas; with `order=newest`.",
+    example="dead-lettered,failed",
+)
+_BELOW = NumberParam("below", 1, LARGEST, "Only rows with a lower number; with `order=newest`.")
+
 _PAGE = Op(
     id="readLedger",
     tag=_TAG,
     summary="Read the ledger",
     description="A page of rows. `after` of the answer, or the header `Penstock-After` with Arrow, is where the next "
     "one begins. A page ends early when the bodies in it come to 16 MiB.",
-    parameters=(_AFTER_ROW, _LIMIT, _QUEUE, _ID, _SINCE, _BEFORE),
+    parameters=(_AFTER_ROW, _LIMIT, _QUEUE, _ID, _SINCE, _BEFORE, _ORDER, _OUTCOME, _BELOW),
     answers={
         200: also(
-            answer("A page of rows.", LedgerPage, {"rows": [_ROW_EXAMPLE], "after": 1}, headers=NEXT_PAGE),
+            answer(
+                "A page of rows.", (LedgerPage, LatestPage), {"rows": [_ROW_EXAMPLE], "after": 1}, headers=NEXT_PAGE
+            ),
             ARROW_MEDIA,
             ARROW_STREAM,
         )
@@ -228,6 +251,10 @@ class _Ledger:
     def page(self, request: Request) -> Pending[Response]:
         after, limit = query_number(request, _AFTER_ROW), query_number(request, _LIMIT)
         wanted = _wanted(request)
+        if _is_newest_first(request):
+            below = query_number(request, _BELOW) if _BELOW.name in request.query_params() else None
+            latest = self._broker.ledger.latest(limit, wanted or LedgerFilter(), _outcomes(request), below)
+            return latest.map(_latest_in_arrow if wants_arrow(request) else _latest)
         return self._broker.ledger.rows(after, limit, wanted).map(_page_in_arrow if wants_arrow(request) else _page)
 
     def list(self, request: Request) -> Pending[Response]:
@@ -263,6 +290,37 @@ def _wanted(request: Request) -> LedgerFilter | None:
     since = query_number(request, _SINCE) if _SINCE.name in asked else None
     before = query_number(request, _BEFORE) if _BEFORE.name in asked else None
     return LedgerFilter(asked.get(_QUEUE.name), asked.get(_ID.name), since, before)
+
+
+def _is_newest_first(request: Request) -> bool:
+    """Raises InvalidRequest where parameters of the one order come with the other."""
+    asked = request.query_params()
+    order = asked.get(_ORDER.name, _ORDER.default)
+    if order not in ("oldest", "newest"):
+        raise InvalidRequest("order is oldest or newest")
+    for name in (_OUTCOME.name, _BELOW.name) if order == "oldest" else (_AFTER_ROW.name,):
+        if name in asked:
+            raise InvalidRequest(f"{name} does not go with order={order}")
+    return order == "newest"
+
+
+def _outcomes(request: Request) -> list[Outcome] | None:
+    given = request.query_params().get(_OUTCOME.name)
+    if given is None:
+        return None
+    words = {word: outcome for outcome, word in _OUTCOME_WORDS.items()}
+    unknown = [word for word in given.split(",") if word not in words]
+    if unknown:
+        raise InvalidRequest(f"{unknown[0][:80]!r} is not an outcome; they are {', '.join(words)}")
+    return [words[word] for word in given.split(",")]
+
+
+def _latest(scan: LedgerScan) -> Response:
+    return json_response(200, LatestPage([_view(row) for row in scan.rows], scan.examined, scan.below))
+
+
+def _latest_in_arrow(scan: LedgerScan) -> Response:
+    return _in_arrow(scan.rows, *[(AFTER, b"%d" % scan.below)] if scan.below is not None else [])
 
 
 def _named(request: Request) -> ExportRef:

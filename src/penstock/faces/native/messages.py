@@ -1,4 +1,7 @@
-"""Messages: claim, peek, purge."""
+"""Messages: claim, peek, purge, and how a message looks in the answers.
+
+One file because the ways to show a message are one form with additions, each written out for speed.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,12 @@ from penstock.faces.native.arrow import (
     texts,
     wants_arrow,
 )
+from penstock.faces.native.filters import FILTER, ages_of, query_filter, selection_of
 from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission, actor_of
 from penstock.faces.refusals import NO_SUCH_QUEUE
-from penstock.model import Message, PeekAfter
+from penstock.model import Found, Message, MessageState, PeekAfter, Scan
 from penstock.pending import Pending
 
 T = TypeVar("T")
@@ -112,6 +116,13 @@ class PeekedMessage(MessageView, gc=False, kw_only=True):
     ]
 
 
+class LookedAtMessage(PeekedMessage, gc=False, kw_only=True):
+    state: Annotated[MessageState, Meta(description="one behind another of its group counts as ready")]
+    shipped: Annotated[bool, Meta(description="it is in a shipment, which alone may end its claim")]
+    claim: Annotated[int, Meta(ge=0, description="the number of its latest claim, as in a receipt; 0 before the first")]
+    last_claimed_at: Annotated[Instant | None, Meta(description="when it was last claimed in this queue")]
+
+
 class ClaimedMessages(Struct):
     messages: list[ClaimedMessage]
 
@@ -119,6 +130,12 @@ class ClaimedMessages(Struct):
 class MessagePage(Struct):
     messages: list[PeekedMessage]
     after: Annotated[str | None, Meta(description="the cursor of this page")]
+
+
+class FilteredPage(Struct):
+    messages: list[LookedAtMessage]
+    examined: Annotated[int, Meta(ge=0, description="how many messages were looked at")]
+    after: Annotated[str | None, Meta(description="where to go on; null past the end of the queue")]
 
 
 class PurgeCount(Struct):
@@ -142,6 +159,14 @@ MESSAGE_EXAMPLE = {
     "first_claimed_at": 1_760_000_000_000,
     "body": "one",
 }
+LOOKED_AT_EXAMPLE = {
+    **MESSAGE_EXAMPLE,
+    "behind": False,
+    "state": "claimed",
+    "shipped": False,
+    "claim": 1,
+    "last_claimed_at": 1_760_000_000_000,
+}
 _LIMIT = NumberParam("limit", 1, limits.BULK_LIMIT, "At most this many.", default=10)
 _AFTER = Param("after", text(pattern="^[0-9]{1,18}-[0-9]{1,18}$"), "The cursor of the page before.")
 
@@ -151,13 +176,14 @@ _PEEK = Op(
     summary="Look at messages",
     description="In any state; it changes nothing. Ready ones come by age, then the others by when they become ready, "
     "then by age those that are behind others of their group. A page holds about 16 MiB of bodies and attributes at "
-    "most.",
-    parameters=(QUEUE, _LIMIT, _AFTER),
+    "most. With a filter, only messages are shown for which all of it holds, with their states: one request looks at "
+    "10,000 messages at most, says at how many it did, and where to go on.",
+    parameters=(QUEUE, _LIMIT, _AFTER, *FILTER),
     answers={
         200: also(
             answer(
                 "A page of messages.",
-                MessagePage,
+                (MessagePage, FilteredPage),
                 {"messages": [{**MESSAGE_EXAMPLE, "behind": False}], "after": "1760000030000-1"},
                 headers=NEXT_PAGE,
             ),
@@ -242,6 +268,11 @@ class _Messages:
         [queue] = request.params
         limit = query_number(request, _LIMIT)
         after = _cursor(request.query_params().get(_AFTER.name))
+        asked = query_filter(request)
+        if asked is not None:
+            selection, ages = selection_of(asked), ages_of(asked)
+            scanned = self._broker.scan(queue, selection, limit, ages, after)
+            return scanned.map(_scanned_in_arrow if wants_arrow(request) else _scanned)
         return self._broker.peek(queue, limit, after).map(_peeked_in_arrow if wants_arrow(request) else _peeked)
 
 
@@ -296,6 +327,30 @@ def _peeked_view(message: Message) -> PeekedMessage:
         text,
         in_base64,
         behind=message.ready_at == limits.BEHIND,
+    )
+
+
+def looked_at_view(found: Found) -> LookedAtMessage:
+    message = found.message
+    text, in_base64 = body_texts(message.body)
+    return LookedAtMessage(
+        message.id,
+        message.queue,
+        message.content_type,
+        message.attributes or {},
+        message.sent_at,
+        _ready_at(message),
+        message.receives,
+        message.came_from,
+        message.group,
+        message.first_claimed_at,
+        text,
+        in_base64,
+        behind=message.ready_at == limits.BEHIND,
+        state=found.state,
+        shipped=found.shipped,
+        claim=message.claim,
+        last_claimed_at=found.last_claimed_at,
     )
 
 
@@ -368,6 +423,22 @@ def _peeked(messages: list[Message]) -> Response:
 def _peeked_in_arrow(messages: list[Message]) -> Response:
     after = _after(messages)
     return messages_in_arrow(messages, False, *[(AFTER, after.encode())] if after else [])
+
+
+def _scanned(scan: Scan) -> Response:
+    messages = [looked_at_view(found) for found in scan.messages]
+    return json_response(200, FilteredPage(messages, scan.examined, _cursor_text(scan.after)))
+
+
+def _scanned_in_arrow(scan: Scan) -> Response:
+    after = _cursor_text(scan.after)
+    return messages_in_arrow(
+        [found.message for found in scan.messages], False, *[(AFTER, after.encode())] if after else []
+    )
+
+
+def _cursor_text(after: PeekAfter | None) -> str | None:
+    return None if after is None else f"{after.ready_at}-{after.seq}"
 
 
 def _after(messages: list[Message]) -> str | None:

@@ -32,7 +32,7 @@ from penstock.model import Draft, Sent, SentOnce
 from penstock.pending import Pending
 
 LINES = b"application/x-ndjson"
-_BULK = BodyRule(16 * 1024 * 1024)
+BULK = BodyRule(16 * 1024 * 1024)
 _COLUMNS = ("body", "content_type", "attributes", "delay_ms", "group", "dedup_id")
 _COUNT = Meta(min_length=1, max_length=limits.SEND_LIMIT)
 
@@ -135,7 +135,7 @@ def send_route(broker: Broker) -> Route:
             return broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).map(_sent_once)
         return broker.send(queue, drafts).map(_counted if is_bulk(request) else _sent)
 
-    return route("POST", "/v1/queues/{queue}/messages", send, _SEND, Permission("post"), _BULK)
+    return route("POST", "/v1/queues/{queue}/messages", send, _SEND, Permission("post"), BULK)
 
 
 def _traced(drafts: list[Draft], trace: dict[str, str] | None) -> list[Draft]:
@@ -185,7 +185,7 @@ def read_drafts(request: Request) -> list[Draft]:
         return _from_arrow(request.body)
     messages = _read_lines(request.body) if _is_lines(request) else _read_object(request.body)
     check_count("messages", len(messages), _COUNT)
-    return [_draft(message) for message in messages]
+    return [draft_of(message) for message in messages]
 
 
 def _is_lines(request: Request) -> bool:
@@ -215,7 +215,8 @@ def _read_lines(body: bytes) -> list[SendMessage]:
         raise unreadable("the lines do", shape, error) from error
 
 
-def _draft(message: SendMessage) -> Draft:
+def draft_of(message: SendMessage) -> Draft:
+    """Raises InvalidRequest and TooLarge."""
     text, in_base64 = message.body, message.body_base64
     if (text is None) == (in_base64 is None):
         raise InvalidRequest("a message has either a body or a body_base64")
