@@ -102,3 +102,28 @@ def test_wrong_usage(two, words):
 def test_refusals(two):
     assert two("move", "jobs", "none").exit_code == 3
     assert two("moves", "show", "none").exit_code == 3
+
+
+def test_what_matches_is_deleted(two, run_json):
+    two("send", "jobs", "kind", "--attribute", "kind=test")
+    two("claim", "jobs", "--limit", "1")
+    dry = two("delete-matching", "jobs", "--state", "claimed", "--dry-run")
+    assert dry.stdout == "would delete 1 message of 1\n"
+    assert two("delete-matching", "jobs", "--attribute", "kind=test", "--yes").stdout == "deleted 1 message\n"
+    assert two("delete-matching", "jobs", "--attribute", "kind", "--yes").stdout == "deleted 0 messages\n"
+    assert two("delete-matching", "jobs").exit_code == 2
+    assert run_json("delete-matching", "jobs", "--claimed", "--yes")["moved"] == 3
+    targets = [move["action"] for move in run_json("moves", "list")["moves"]]
+    assert set(targets) == {"delete"}
+    assert "(delete)" in two("moves", "list").stdout
+
+
+def test_claims_on_what_matches_end(two):
+    two("claim", "jobs", "--limit", "2")
+    assert two("release-matching", "jobs", "--where", "$.n=1").stdout == "released 1 message\n"
+    assert two("release-matching", "jobs", "--state", "claimed").stdout == "released 1 message\n"
+
+
+@pytest.mark.parametrize("words", [("--state", "lost"), ("--attribute", "=x"), ("--as-new",)])
+def test_wrong_usage_of_what_matches(two, words):
+    assert two("release-matching", "jobs", *words).exit_code == 2

@@ -18,7 +18,7 @@ from penstock.cli.key import key
 from penstock.cli.ledger import ledger
 from penstock.cli.messages import ack, peek, purge, release, renew
 from penstock.cli.migrate import migrate_store
-from penstock.cli.move import move, moves, redrive
+from penstock.cli.move import delete_matching, move, moves, redrive, release_matching
 from penstock.cli.options import explain_durations
 from penstock.cli.pipeline import pipeline
 from penstock.cli.program import Program, completion
@@ -61,6 +61,8 @@ for _command in (
     purge,
     move,
     redrive,
+    delete_matching,
+    release_matching,
     moves,
     export,
     import_,

@@ -1,4 +1,5 @@
-"""`penstock move`, `redrive` and `moves`: messages into another queue, dead letters home, and how that goes."""
+"""`penstock move`, `redrive`, `delete-matching`, `release-matching` and `moves`: what is done to many messages in the
+background, and how that goes."""
 
 from __future__ import annotations
 
@@ -10,13 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock import limits
-from penstock.cli.options import Duration, QueueName, WholeNumber, queue_argument, talks_to_server
+from penstock.cli.options import (
+    Duration,
+    QueueName,
+    WholeNumber,
+    confirmed,
+    queue_argument,
+    talks_to_server,
+    yes_option,
+)
 from penstock.cli.output import note, on_terminal, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
 from penstock.cli.text import instant, number, plural
 
 if TYPE_CHECKING:
-    from penstock.client import Client, Move, MoveTerms
+    from penstock.client import Client, Move, MoveTerms, TaskTerms
 
 _HOME = "(home)"
 _RECEIVES = WholeNumber(0, limits.INT32_MAX)
@@ -46,7 +55,19 @@ class JsonCondition(click.ParamType[Any]):
         return {"path": path, "value": wanted}
 
 
-_OPTIONS = (
+class AttributeCondition(click.ParamType[Any]):
+    """`kind=test`: an attribute and its value; or `kind`, whatever its value."""
+
+    name = "name[=value]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        name, equals, text = value.partition("=")
+        if not name:
+            self.fail(f"{value!r} is not like kind=test", param, ctx)
+        return {"name": name, "value": text} if equals else {"name": name}
+
+
+_TASK_OPTIONS = (
     click.option("--older-than", "older_than_ms", type=Duration(), help="Only those sent at least this long ago."),
     click.option("--newer-than", "newer_than_ms", type=Duration(), help="Only those sent more recently than this."),
     click.option("--min-receives", type=_RECEIVES, metavar="N", help="Only those received at least N times."),
@@ -54,23 +75,35 @@ _OPTIONS = (
     click.option("--content-type", metavar="TYPE", help="Only those of this media type."),
     click.option("--text", metavar="TEXT", help="Only those with this text in their body."),
     click.option("--where", "json", type=JsonCondition(), help="Only those with this value in their JSON body."),
+    click.option("--state", type=click.Choice(["ready", "delayed", "claimed"]), help="Only those in this state."),
+    click.option("--attribute", type=AttributeCondition(), help="Only those with this attribute."),
     click.option("--limit", type=WholeNumber(min=1), metavar="N", help="At most N messages."),
     click.option(
         "--per-second", type=WholeNumber(1, limits.MOVES_PER_SECOND), metavar="N", help="No faster than this."
     ),
-    click.option("--dry-run", is_flag=True, help="Count what would move, and move nothing."),
+    click.option("--dry-run", is_flag=True, help="Only count what is meant."),
+    click.option("--claimed", is_flag=True, help="Take claimed messages along."),
+    click.option("--detach", is_flag=True, help="Print the id of the move, and do not wait for its end."),
+)
+_OPTIONS = (
+    *_TASK_OPTIONS,
     click.option(
         "--as-new/--keep-age",
         "as_new",
         default=None,
         help="Give them a new id and age, or keep both.  [default: --as-new only where they go home]",
     ),
-    click.option("--detach", is_flag=True, help="Print the id of the move, and do not wait for its end."),
 )
 
 
 def _terms_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _task_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_TASK_OPTIONS):
         command = option(command)
     return command
 
@@ -101,8 +134,35 @@ def redrive(client: Client, queue: str, as_json: bool, detach: bool, **terms: An
     return _watch(client, client.redrive(queue, **_given(terms)), as_json, detach)
 
 
+@click.command("delete-matching")
+@queue_argument
+@_task_options
+@yes_option
+@talks_to_server
+def delete_matching(client: Client, queue: str, as_json: bool, detach: bool, yes: bool, **terms: Any) -> int | None:
+    """Delete the messages of a queue that match. What is claimed stays, unless it is asked for."""
+    if not terms["dry_run"] and not confirmed(f"Delete the messages of queue {queue} that match?", yes):
+        note("nothing was deleted")
+        return NOT_ALL_DONE
+    return _watch(client, client.delete_matching(queue, **_task_terms(terms)), as_json, detach)
+
+
+@click.command("release-matching")
+@queue_argument
+@_task_options
+@talks_to_server
+def release_matching(client: Client, queue: str, as_json: bool, detach: bool, **terms: Any) -> int | None:
+    """End the claims on the messages of a queue that match: they are ready now."""
+    return _watch(client, client.release_matching(queue, **_task_terms(terms)), as_json, detach)
+
+
 def _given(terms: dict[str, Any]) -> MoveTerms:
     given: MoveTerms = {name: value for name, value in terms.items() if value is not None}  # type: ignore[assignment]
+    return given
+
+
+def _task_terms(terms: dict[str, Any]) -> TaskTerms:
+    given: TaskTerms = {name: value for name, value in terms.items() if value is not None}  # type: ignore[assignment]
     return given
 
 
@@ -115,7 +175,8 @@ def _watch(client: Client, started: Move, as_json: bool, detach: bool) -> int | 
     try:
         for move in client.follow_move(started.id, every_s=0.1):
             if on_terminal() and not as_json:
-                click.echo(f"\r{number(move.examined)} looked at, {number(move.moved)} moved", nl=False, err=True)
+                done = f"{number(move.moved)} {_DONE[move.action]}"
+                click.echo(f"\r{number(move.examined)} looked at, {done}", nl=False, err=True)
     except KeyboardInterrupt:
         note(f"the move goes on; 'penstock moves cancel {started.id}' ends it")
         raise
@@ -169,7 +230,7 @@ def show(client: Client, move_id: str, as_json: bool) -> None:
 @_id_argument
 @talks_to_server
 def cancel(client: Client, move_id: str, as_json: bool) -> int | None:
-    """End a move: what has moved stays moved."""
+    """End a move: what was done stays done."""
     before = client.find_move(move_id)
     move = client.cancel_move(move_id)
     ended = before.status != "in-progress" or move.status != "cancelled"
@@ -182,18 +243,27 @@ def cancel(client: Client, move_id: str, as_json: bool) -> int | None:
     return NOT_ALL_DONE if ended else None
 
 
+_DONE = {"move": "moved", "delete": "deleted", "release": "released"}
+
+
 def summary(move: Move) -> str:
     if move.status == "error":
         return f"stopped after {plural(move.moved, 'message')}: {move.error}"
     if move.dry_run:
-        return f"would move {plural(move.matched - move.homeless, 'message')} of {number(move.examined)}"
-    done = "moved" if move.status == "complete" else f"{move.status.replace('-', ' ')}: moved"
+        return f"would {move.action} {plural(move.matched - move.homeless, 'message')} of {number(move.examined)}"
+    verb = _DONE[move.action]
+    done = verb if move.status == "complete" else f"{move.status.replace('-', ' ')}: {verb}"
     return f"{done} {plural(move.moved, 'message')}"
 
 
 def _row(move: Move) -> tuple[str, ...]:
     counts = (number(move.examined), number(move.matched), number(move.moved))
-    return (move.id, move.source, move.target or _HOME, _status(move), *counts)
+    return (move.id, move.source, _target(move), _status(move), *counts)
+
+
+def _target(move: Move) -> str:
+    """Where they go, or what else becomes of them."""
+    return move.target or (_HOME if move.action == "move" else f"({move.action})")
 
 
 def _status(move: Move) -> str:
@@ -207,7 +277,8 @@ def _print(move: Move, as_json: bool) -> None:
     rows = {
         "id": move.id,
         "source": move.source,
-        "target": move.target or _HOME,
+        "target": _target(move),
+        "claimed": "yes" if move.claimed else "no",
         "filter": ", ".join(f"{name} {value}" for name, value in move.filter.items()) or "none",
         "limit": "none" if move.limit is None else number(move.limit),
         "per second": "any" if move.per_second is None else number(move.per_second),
