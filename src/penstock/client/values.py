@@ -1,6 +1,7 @@
 """What goes to a server and what comes back. Instants are milliseconds since the epoch.
 
-Dataclasses, not the core's structs: the client needs nothing but Python.
+Dataclasses, not the core's structs: the client needs nothing but Python. One file because they are one vocabulary:
+those who write a program look them up together.
 """
 
 from __future__ import annotations
