@@ -7,7 +7,7 @@ and be refused there, with nothing changed. The server's own page, links and typ
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Guard, Route
 from tests.chromium import Chromium, Page
+from tests.keys.conftest import KeyStore
 from tests.servers import ThreadServer
 
 # To this browser all of these are this machine. The first two are an attacker's.
@@ -125,6 +126,10 @@ class Seen:
 
         return judged
 
+    def forget(self) -> None:
+        self.requests.clear()
+        self._any.clear()
+
     def wait(self) -> None:
         assert self._any.wait(60), "the request never reached the server"
 
@@ -216,3 +221,75 @@ def test_a_message_that_is_looked_at_runs_no_script(server: ThreadServer, page: 
         assert page.run("document.title") == "inert"
         # It has no origin, so that nothing of the server is its own.
         assert page.run("self.origin") == "null"
+
+
+# The same against the console, and against the APIs by a browser that is signed in.
+CONSOLE_WAYS = {
+    "a POST without CORS": "fetch(at + '/console/sign-out', {method: 'POST', mode: 'no-cors', credentials: 'include'})",
+    "a GET without CORS": "fetch(at + '/console/keys', {mode: 'no-cors', credentials: 'include'})",
+    "an image": "void (new Image().src = at + '/console')",
+    "a script": "{ const s = document.createElement('script'); s.src = at + '/console/keys'; document.body.append(s) }",
+    "a frame": "{ const f = document.createElement('iframe'); f.src = at + '/console'; document.body.append(f) }",
+    "a beacon": "navigator.sendBeacon(at + '/console/sign-out', new URLSearchParams({csrf: 'x'}))",
+    "a form": "{ const f = document.createElement('form'); f.method = 'post'; "
+    "f.action = at + '/console/keys/boss/revoke'; f.innerHTML = '<input name=confirm value=boss>'; "
+    "document.body.append(f); f.submit() }",
+    "a form without an origin": "{ const f = document.createElement('iframe'); "
+    "f.sandbox = 'allow-forms allow-scripts'; "
+    "f.srcdoc = `<form method=post action=${at}/console/sign-out></form>"
+    "<script>document.forms[0].submit()</script>`; document.body.append(f) }",
+}
+API_WAYS = {
+    "a POST": "fetch(at + '/v1/queues/q/purge', {method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}'})",
+    "an image": "void (new Image().src = at + '/messages/q')",
+    "a link that claims": "void (location.href = at + '/messages/q')",
+}
+
+
+@pytest.fixture
+def signed_in(
+    key_store: KeyStore, keyed: Callable[..., ThreadServer], page: Page, monkeypatch: pytest.MonkeyPatch
+) -> tuple[ThreadServer, str, Seen]:
+    """A server with keys, and a browser that has a session of one that may do everything."""
+    secret = key_store.create("boss", "queue|*|*")
+    server = keyed(allowed_hosts=LAN)
+    # Before the first connection, which the browser keeps.
+    seen = Seen(server, monkeypatch)
+    page.go(f"{server.url}/console/sign-in")
+    page.run(f"document.querySelector('[name=key]').value = '{secret}'; document.forms[0].submit()")
+    page.until("document.querySelector('form.who')")
+    return server, secret, seen
+
+
+@pytest.mark.parametrize("way", [*CONSOLE_WAYS, *(f"{way} to an API" for way in API_WAYS)])
+@pytest.mark.parametrize(("origin", "target"), [(EVIL, "127.0.0.1"), ("127.0.0.1", "127.0.0.1")], ids=["cross", "same"])
+def test_a_foreign_page_does_nothing_with_a_session(
+    signed_in: tuple[ThreadServer, str, Seen],
+    page: Page,
+    elsewhere: int,
+    way: str,
+    origin: str,
+    target: str,
+) -> None:
+    """Another port is the same site: the browser adds the cookie there, and it is refused all the same."""
+    server, secret, seen = signed_in
+    runs = CONSOLE_WAYS[way] if way in CONSOLE_WAYS else API_WAYS[way.removesuffix(" to an API")]
+    page.go(f"http://{origin}:{elsewhere}/")
+    seen.forget()
+    page.run(f"{{ const at = 'http://{target}:{port_of(server)}'; {runs} }}; 0")
+    seen.wait()
+    assert {status for *_, status in list(seen.requests)} <= {401, 403}
+    with server.talk() as talk:
+        keys = talk("GET", "/v1/keys", authorization=f"Bearer {secret}").json["keys"]
+        assert [(key["name"], key["revoked_at"]) for key in keys] == [("boss", None)]
+    page.go(f"{server.url}/console")
+    assert page.run("document.querySelector('form.who') !== null"), "the session is still there"
+
+
+def test_a_page_whose_name_leads_here_has_no_session(signed_in: tuple[ThreadServer, str, Seen], page: Page) -> None:
+    server, *_ = signed_in
+    page.go(f"http://{REBOUND}:{port_of(server)}/console/keys")
+    assert page.run("location.pathname") == "/console/sign-in"
+    for path in ("/console", "/console/keys", "/console/health"):
+        asked = f"fetch('{path}', {{redirect: 'manual'}}).then((answer) => answer.type)"
+        assert page.run(asked) == "opaqueredirect"
