@@ -13,7 +13,7 @@ from penstock.cli import main
 from penstock.cli.mqcore import mq, mq_mover, mq_reaper
 from penstock.cli.options import Duration
 from penstock.cli.queue import _SETTINGS
-from penstock.cli.text import duration
+from penstock.durations import duration
 from tests.servers import SERVE
 
 RECEIPT = "01a1e4e6-d352-7fe6-9a0b-000000000001.1"

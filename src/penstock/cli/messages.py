@@ -13,8 +13,9 @@ from penstock import limits
 from penstock.cli.options import Duration, WholeNumber, confirmed, queue_argument, talks_to_server, yes_option
 from penstock.cli.output import Table, line_width, note, print_json
 from penstock.cli.program import NOT_ALL_DONE
-from penstock.cli.text import age, body, duration, number, plural
+from penstock.cli.text import age, body, number, plural
 from penstock.clock import system_clock
+from penstock.durations import duration
 
 if TYPE_CHECKING:
     from penstock.client import Client, Message

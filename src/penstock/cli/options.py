@@ -13,8 +13,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from penstock import limits
-from penstock.cli.text import duration, parse_duration, parse_instant
+from penstock.cli.text import parse_instant
 from penstock.clock import system_clock
+from penstock.durations import duration, parse_duration
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -23,9 +23,10 @@ from penstock.cli.options import (
 )
 from penstock.cli.output import note, print_json, print_table
 from penstock.cli.program import NOT_ALL_DONE
-from penstock.cli.text import age, duration, instant, number, plural
+from penstock.cli.text import age, instant, number, plural
 from penstock.cli.watch import watch as watch_this
 from penstock.clock import system_clock
+from penstock.durations import duration
 
 if TYPE_CHECKING:
     from penstock.client import Client, Count, Queue, Settings

@@ -1,50 +1,19 @@
-"""How values are written for people, and durations read from them."""
+"""How values are written for people."""
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
-from decimal import Decimal
 
-from penstock import limits
+from penstock.durations import UNITS, parse_duration
 from penstock.terminal import printable
 
-# Largest first: the order in which a duration is written.
-_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.ASCII)
-_FOREVER = "forever"
 _BINARY_SHOWN = 32
-
-
-def parse_duration(text: str) -> int:
-    """Milliseconds of `30s`, `1h30m`, `500ms` or `forever`. Raises ValueError."""
-    text = text.strip().lower()
-    if text == _FOREVER:
-        return limits.DURATION_MS
-    if text == "0":
-        return 0
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is not a duration; write it like 500ms, 30s, 5m, 2h, 1d or 1h30m")
-    return int(sum(Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
-
-
-def duration(ms: int) -> str:
-    """Exactly, as `parse_duration` reads it."""
-    if ms == limits.DURATION_MS:
-        return _FOREVER
-    parts = []
-    for unit, size in _UNITS.items():
-        whole, ms = divmod(ms, size)
-        if whole:
-            parts.append(f"{whole}{unit}")
-    return "".join(parts) or "0s"
 
 
 def age(since: int, now: int) -> str:
     """Roughly, in the largest unit that fits; never negative, though two machines' clocks may differ."""
     ms = max(0, now - since)
-    unit, size = next(((unit, size) for unit, size in _UNITS.items() if ms >= size), ("s", 1_000))
+    unit, size = next(((unit, size) for unit, size in UNITS.items() if ms >= size), ("s", 1_000))
     return "0s" if unit == "ms" else f"{ms // size}{unit}"
 
 

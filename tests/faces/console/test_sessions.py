@@ -357,6 +357,9 @@ ROUTES: dict[str, tuple[str, str] | None] = {
     "POST /console/sign-out": ANY_KEY,
     "GET /console": ANY_KEY,
     "GET /console/health": ANY_KEY,
+    "GET /console/queues/{queue}/messages": ("poll", "orders-1"),
+    "GET /console/queues/{queue}/messages/{message}": ("poll", "orders-1"),
+    "GET /console/queues/{queue}/messages/{message}/body": ("poll", "orders-1"),
     "GET /console/keys": ("admin", "*"),
     "POST /console/keys": ("admin", "*"),
     "POST /console/keys/{name}/revoke": ("admin", "*"),
@@ -368,6 +371,14 @@ KINDS = {
     "looker": ("queue|get_status|*",),
     "admin-of-some": ("queue|admin|orders*",),
     "sender": ("queue|post|*",),
+    "worker": ("queue|poll|orders-*",),
+}
+PARAMETERS = {
+    "{version}/{name}": "v/console.css",
+    "{name}": "victim",
+    "{queue}": "orders-1",
+    "{message}": "0199a8c2-51f4-7abc-9def-00000000002a",
+    "{task}": "7e1c1f5c-2b50-4f0e-9d0c-1a35a4b8c6f1",
 }
 
 
@@ -389,9 +400,8 @@ def test_who_may_use_which_page(key_store: KeyStore, keyed: Keyed, people: Peopl
         if asked.endswith("/sign-out"):
             continue
         method, path = asked.split()
-        path = (
-            path.replace("{version}/{name}", "v/console.css").replace("{name}", "victim").replace("{queue}", "orders-1")
-        )
+        for word, meant in PARAMETERS.items():
+            path = path.replace(word, meant)
         stranger = people_of(person)
         stranger.get("/console/sign-in")
         reply = stranger.get(path) if method == "GET" else stranger.post(path)

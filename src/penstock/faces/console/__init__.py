@@ -20,6 +20,7 @@ from penstock.faces.console.console import Console
 from penstock.faces.console.entrance import entrance_routes
 from penstock.faces.console.gate import ANYBODY, HOME
 from penstock.faces.console.keys import key_routes
+from penstock.faces.console.messages import message_routes
 from penstock.faces.console.overview import overview_routes
 from penstock.faces.console.sessions import SessionTerms
 from penstock.faces.permission import Gated
@@ -34,6 +35,7 @@ def console_routes(console: Console) -> list[Route]:
     routes = [
         *entrance_routes(console),
         *overview_routes(console),
+        *message_routes(console),
         *key_routes(console),
         *_asset_routes(console),
     ]

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from penstock import __version__
 from penstock.faces.console.assets import assets
+from penstock.faces.console.bodies import one_line, visible
 
 _SECOND: Final = 1_000
 _MINUTE: Final = 60 * _SECOND
@@ -46,6 +47,8 @@ def environment() -> Environment:
         iso=iso,
         segment=segment,
         rate=rate,
+        visible=visible,
+        one_line=one_line,
         pairs=lambda text: (text, text),
     )
     made.globals.update(

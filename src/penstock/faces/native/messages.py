@@ -267,7 +267,7 @@ class _Messages:
     def peek(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         limit = query_number(request, _LIMIT)
-        after = _cursor(request.query_params().get(_AFTER.name))
+        after = cursor_of(request.query_params().get(_AFTER.name))
         asked = query_filter(request)
         if asked is not None:
             selection, ages = selection_of(asked), ages_of(asked)
@@ -276,7 +276,7 @@ class _Messages:
         return self._broker.peek(queue, limit, after).map(_peeked_in_arrow if wants_arrow(request) else _peeked)
 
 
-def _cursor(text: str | None) -> PeekAfter | None:
+def cursor_of(text: str | None) -> PeekAfter | None:
     if text is None:
         return None
     ready_at, _, seq = text.partition("-")

@@ -1,0 +1,38 @@
+"""Durations as people write them: `30s`, `1h30m`, `forever`."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from penstock import limits
+
+# Largest first: the order in which a duration is written.
+UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.ASCII)
+_FOREVER = "forever"
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of `30s`, `1h30m`, `500ms` or `forever`. Raises ValueError."""
+    text = text.strip().lower()
+    if text == _FOREVER:
+        return limits.DURATION_MS
+    if text == "0":
+        return 0
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration; write it like 500ms, 30s, 5m, 2h, 1d or 1h30m")
+    return int(sum(Decimal(number) * UNITS[unit] for number, unit in _PART.findall(text)))
+
+
+def duration(ms: int) -> str:
+    """Exactly, as `parse_duration` reads it."""
+    if ms == limits.DURATION_MS:
+        return _FOREVER
+    parts = []
+    for unit, size in UNITS.items():
+        whole, ms = divmod(ms, size)
+        if whole:
+            parts.append(f"{whole}{unit}")
+    return "".join(parts) or "0s"
