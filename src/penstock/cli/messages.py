@@ -121,6 +121,9 @@ def message_as_json(message: Message) -> dict[str, object]:
     del value["body"]
     if "receipt" in value:
         del value["behind"]
+    if message.state is None:  # told only of a message that was found by a filter or by its id
+        for name in ("state", "shipped", "claim", "last_claimed_at"):
+            del value[name]
     return {**value, **body_as_json(message.body)}
 
 
