@@ -1,8 +1,9 @@
-"""Durations as people write them: `30s`, `1h30m`, `forever`."""
+"""Durations and instants as people write them: `30s`, `1h30m`, `forever`, `2026-05-01T12:30`."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from penstock import limits
@@ -36,3 +37,18 @@ def duration(ms: int) -> str:
         if whole:
             parts.append(f"{whole}{unit}")
     return "".join(parts) or "0s"
+
+
+def parse_instant(text: str, now: int) -> int:
+    """Milliseconds since the epoch of a day or an instant in UTC, or of a duration before now. Raises ValueError."""
+    try:
+        return max(0, now - parse_duration(text))
+    except ValueError:
+        pass
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not an instant; write it like 2026-05-01, 2026-05-01T12:30, or 2h for two hours ago"
+        ) from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from penstock import limits
 from penstock.cli.output import Table, columns, shorten
-from penstock.cli.text import age, body, parse_instant
-from penstock.durations import duration, parse_duration
+from penstock.cli.text import age, body
+from penstock.durations import duration, parse_duration, parse_instant
 from penstock.terminal import printable
 
 

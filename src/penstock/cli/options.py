@@ -13,9 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from penstock import limits
-from penstock.cli.text import parse_instant
 from penstock.clock import system_clock
-from penstock.durations import duration, parse_duration
+from penstock.durations import duration, parse_duration, parse_instant
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from penstock.durations import UNITS, parse_duration
+from penstock.durations import UNITS
 from penstock.terminal import printable
 
 _BINARY_SHOWN = 32
@@ -19,21 +19,6 @@ def age(since: int, now: int) -> str:
 
 def instant(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def parse_instant(text: str, now: int) -> int:
-    """Milliseconds since the epoch of a day or an instant in UTC, or of a duration before now. Raises ValueError."""
-    try:
-        return max(0, now - parse_duration(text))
-    except ValueError:
-        pass
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is not an instant; write it like 2026-05-01, 2026-05-01T12:30, or 2h for two hours ago"
-        ) from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def number(count: int) -> str:

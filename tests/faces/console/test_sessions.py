@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from penstock.edge.http import Request
 from penstock.edge.router import Route
 from penstock.faces.console import Console, console_routes
+from penstock.faces.console.gate import SIGNED_IN
 from penstock.faces.console.sessions import Session, Sessions, SessionTerms, Standing
 from penstock.keys import Keyring, permits
 from penstock.model import Key
@@ -347,6 +349,23 @@ class TestForgery:
         assert person.post("/console/sign-in", {"key": boss}).status == 403
 
 
+def test_a_process_that_has_not_heard_of_the_first_key_keeps_its_session() -> None:
+    """Another process may have made the key and signed somebody in, a moment ago."""
+    console = Console(None, Keyring(SECRET))  # type: ignore[arg-type]
+    sealed = console.sessions.seal(console.sessions.begin(BOSS))
+    headers = {b"host": b"127.0.0.1:8080", b"cookie": f"{console.sessions.cookie}={sealed}".encode()}
+    request = Request("GET", "/console/keys", headers=headers)
+    [route] = [one for one in served() if (one.method, one.pattern) == ("GET", "/console/keys")]
+    assert console.gate.admit(SIGNED_IN, request, route, NowhereClient()) is None
+    assert not request.caller.is_new, "or its cookie would be lost"
+    assert request.caller.name is None, "and it is nobody's yet"
+
+
+class NowhereClient:
+    def address(self) -> str:
+        return "127.0.0.1"
+
+
 # Who may use which route, independently of the code: everybody, any key, or one that permits an action on the queue
 # that the path names, here "orders-1", or on every queue. A page that is added has to say here whom it is for.
 EVERYBODY = None
@@ -360,6 +379,11 @@ ROUTES: dict[str, tuple[str, str] | None] = {
     "GET /console/queues/{queue}/messages": ("poll", "orders-1"),
     "GET /console/queues/{queue}/messages/{message}": ("poll", "orders-1"),
     "GET /console/queues/{queue}/messages/{message}/body": ("poll", "orders-1"),
+    "GET /console/ledger": ("poll", "*"),
+    "GET /console/ledger/failures": ("poll", "*"),
+    "GET /console/ledger/rows/{number}": ("poll", "*"),
+    "GET /console/ledger/rows/{number}/body": ("poll", "*"),
+    "GET /console/actions": ("admin", "*"),
     "GET /console/keys": ("admin", "*"),
     "POST /console/keys": ("admin", "*"),
     "POST /console/keys/{name}/revoke": ("admin", "*"),

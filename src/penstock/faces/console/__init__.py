@@ -15,11 +15,13 @@ from typing import Final
 
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Errors, Route
+from penstock.faces.console.actions import action_log_routes
 from penstock.faces.console.assets import assets
 from penstock.faces.console.console import Console
 from penstock.faces.console.entrance import entrance_routes
 from penstock.faces.console.gate import ANYBODY, HOME
 from penstock.faces.console.keys import key_routes
+from penstock.faces.console.ledger import ledger_page_routes
 from penstock.faces.console.messages import message_routes
 from penstock.faces.console.overview import overview_routes
 from penstock.faces.console.sessions import SessionTerms
@@ -36,6 +38,8 @@ def console_routes(console: Console) -> list[Route]:
         *entrance_routes(console),
         *overview_routes(console),
         *message_routes(console),
+        *ledger_page_routes(console),
+        *action_log_routes(console),
         *key_routes(console),
         *_asset_routes(console),
     ]

@@ -29,9 +29,9 @@ class Landmark:
 # In this order. Those that are not served are left out.
 PLACES: Final = (
     Landmark("Queues", "/console"),
-    Landmark("Ledger", "/console/ledger"),
+    Landmark("Ledger", "/console/ledger", "poll"),
     Landmark("Tasks", "/console/tasks"),
-    Landmark("Actions", "/console/actions"),
+    Landmark("Actions", "/console/actions", "admin"),
     Landmark("Keys", "/console/keys", "admin"),
 )
 

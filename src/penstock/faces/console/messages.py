@@ -12,6 +12,7 @@ from penstock.errors import InvalidRequest, MessageNotFound
 from penstock.faces.console.bodies import one_line, preview, view
 from penstock.faces.console.console import Console
 from penstock.faces.console.curl import curl_command, file_name, is_by_file
+from penstock.faces.console.downloads import as_download
 from penstock.faces.console.filters import STATES, MessageFilter
 from penstock.faces.console.gate import Needs
 from penstock.faces.console.rendering import segment
@@ -179,11 +180,11 @@ class _MessagePages:
 
         def from_ledger(rows: list[LedgerRow]) -> Pending[Response]:
             kept = next((row.body for row in reversed(rows) if row.body is not None), None)
-            return rejected(MessageNotFound(message_id)) if kept is None else resolved(_file(message_id, kept))
+            return rejected(MessageNotFound(message_id)) if kept is None else resolved(as_download(message_id, kept))
 
         def found(message: Found | None) -> Pending[Response]:
             if message is not None:
-                return resolved(_file(message_id, message.message.body))
+                return resolved(as_download(message_id, message.message.body))
             return chained(self._history(visit, message_id), from_ledger)
 
         return chained(self._broker.find_message(queue, message_id), found)
@@ -222,19 +223,3 @@ def _cursor(visit: Visit) -> PeekAfter | None:
 def _figure(visit: Visit, name: str) -> int:
     given = visit.query.get(name, "")
     return int(given) if given.isascii() and given.isdecimal() and len(given) <= 15 else 0
-
-
-def _file(message_id: str, body: bytes) -> Response:
-    """Never shown by a browser, whatever it holds."""
-    return Response(
-        200,
-        body,
-        [
-            (b"Content-Type", b"application/octet-stream"),
-            (b"Content-Disposition", f'attachment; filename="{file_name(message_id)}"'.encode()),
-            (b"X-Content-Type-Options", b"nosniff"),
-            (b"Content-Security-Policy", b"default-src 'none'; sandbox"),
-            (b"Cross-Origin-Resource-Policy", b"same-origin"),
-            (b"Cache-Control", b"no-store"),
-        ],
-    )

@@ -20,7 +20,7 @@ from penstock.model import Action, ActionFilter, ActionKind
 from penstock.pending import Pending
 
 # Longer than the name of any queue or key.
-_LONGEST_NAME = 300
+LONGEST_NAME = 300
 _KINDS = [kind.value for kind in ActionKind]
 
 
@@ -53,8 +53,8 @@ _EXAMPLE = {
 }
 _BEFORE = NumberParam("before", 1, LARGEST, "Only actions with a lower number.")
 _LIMIT = NumberParam("limit", 1, limits.LIST_LIMIT, "At most this many.", default=100)
-_QUEUE = Param("queue", text(minLength=1, maxLength=_LONGEST_NAME), "Only actions on queues that had this name.")
-_KEY = Param("key", text(minLength=1, maxLength=_LONGEST_NAME), "Only actions by the API key of this name.")
+_QUEUE = Param("queue", text(minLength=1, maxLength=LONGEST_NAME), "Only actions on queues that had this name.")
+_KEY = Param("key", text(minLength=1, maxLength=LONGEST_NAME), "Only actions by the API key of this name.")
 _WHAT = Param("what", text(enum=_KINDS), "Only actions of this kind.")
 _SINCE = NumberParam("since", 0, LARGEST, "Only what was done at this instant or later.")
 _UNTIL = NumberParam("until", 0, LARGEST, "Only what was done before this instant.")
@@ -102,7 +102,7 @@ def _wanted(request: Request) -> ActionFilter:
 
 def _word(request: Request, param: Param) -> str | None:
     given = request.query_params().get(param.name)
-    return None if given is None else checked_word(param.name, given, _LONGEST_NAME)
+    return None if given is None else checked_word(param.name, given, LONGEST_NAME)
 
 
 def _number(request: Request, param: NumberParam) -> int | None:

@@ -46,7 +46,7 @@ from penstock.faces.permission import Permission, Scope
 from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
 from penstock.pending import Pending
 
-_OUTCOME_WORDS = {outcome: outcome.name.lower().replace("_", "-") for outcome in Outcome}
+OUTCOME_WORDS = {outcome: outcome.name.lower().replace("_", "-") for outcome in Outcome}
 
 
 class ClaimExport(Struct, forbid_unknown_fields=True):
@@ -66,7 +66,7 @@ class LedgerRowView(Struct):
     last_claimed_at: Instant | None
     finished_at: Instant
     receives: Annotated[int, Meta(ge=0)]
-    outcome: Annotated[str, Meta(extra_json_schema={"enum": list(_OUTCOME_WORDS.values())})]
+    outcome: Annotated[str, Meta(extra_json_schema={"enum": list(OUTCOME_WORDS.values())})]
     size: Annotated[int, Meta(ge=0, description="bytes of the body")]
     body_hash: Annotated[str, Meta(pattern="^[0-9a-f]*$", description="in hexadecimal digits")]
     content_type: str | None
@@ -308,7 +308,7 @@ def _outcomes(request: Request) -> list[Outcome] | None:
     given = request.query_params().get(_OUTCOME.name)
     if given is None:
         return None
-    words = {word: outcome for outcome, word in _OUTCOME_WORDS.items()}
+    words = {word: outcome for outcome, word in OUTCOME_WORDS.items()}
     unknown = [word for word in given.split(",") if word not in words]
     if unknown:
         raise InvalidRequest(f"{unknown[0][:80]!r} is not an outcome; they are {', '.join(words)}")
@@ -359,7 +359,7 @@ def _view(row: LedgerRow) -> LedgerRowView:
         row.last_claimed_at,
         row.finished_at,
         row.receives,
-        _OUTCOME_WORDS[row.outcome],
+        OUTCOME_WORDS[row.outcome],
         row.size,
         row.body_hash.hex(),
         row.content_type,
@@ -377,7 +377,7 @@ def _in_arrow(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Respo
         "last_claimed_at": instants([row.last_claimed_at for row in rows]),
         "finished_at": instants([row.finished_at for row in rows]),
         "receives": integers([row.receives for row in rows], 32),
-        "outcome": texts([_OUTCOME_WORDS[row.outcome] for row in rows]),
+        "outcome": texts([OUTCOME_WORDS[row.outcome] for row in rows]),
         "size": integers([row.size for row in rows]),
         "body_hash": binaries([row.body_hash for row in rows]),
         "content_type": texts([row.content_type for row in rows]),
