@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from html import escape
+from collections.abc import Callable
+from html import escape, unescape
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -13,10 +14,11 @@ import penstock.faces.console
 from penstock.faces.console.assets import assets
 from tests.faces.console.conftest import Person
 from tests.servers import ThreadServer
+from tests.talk import Reply
 
 FOLDER = Path(penstock.faces.console.__file__).parent
 TEMPLATES = sorted((FOLDER / "templates").glob("*.html"))
-PAGES = ["/console", "/console/keys"]
+PAGES = ["/console", "/console/ledger", "/console/ledger/failures", "/console/actions", "/console/keys"]
 HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 7*7 }}", "\u202egnp.exe", "a\x00b"]
 
 
@@ -111,6 +113,7 @@ def test_hostile_words_are_shown_and_never_run(person: Person, text: str) -> Non
 class TestKeys:
     def test_a_key_is_made_and_its_secret_shown_once(self, server: ThreadServer, person: Person) -> None:
         person.get("/console/keys")
+        assert person.post("/console/keys", {"name": "boss", "rules": "queue|*|*"}).status == 200
         reply = person.post("/console/keys", {"name": "shop", "rules": "queue|post|orders-*\r\n\r\n queue|*|x \r\n"})
         assert reply.status == 200
         [secret] = re.findall(r"psk_[\w-]+", reply.body.decode())
@@ -119,8 +122,102 @@ class TestKeys:
             bearer = {"authorization": f"Bearer {secret}"}
             assert talk("GET", "/v1/queues/x", **bearer).status == 404
             assert talk("GET", "/v1/queues/y", **bearer).status == 403
-        # From now on the console asks for a key.
-        assert person.get("/console/keys").status == 303
+        assert secret not in person.get("/console/keys").body.decode()
+
+    def test_who_makes_the_first_key_goes_on_with_it(
+        self, server: ThreadServer, person: Person, people: Callable[[ThreadServer], Person]
+    ) -> None:
+        assert b"queue|*|*</textarea>" in person.get("/console/keys").body, "what the first key needs is there"
+        before = dict(person.cookies)
+        reply = person.post("/console/keys", {"name": "boss", "rules": "queue|*|*"})
+        page = reply.body.decode()
+        [secret] = re.findall(r"psk_[\w-]+", page)
+        assert "You are signed in with it now" in page
+        assert "Sign out" in page
+        assert person.cookies != before, "another session than before"
+        # The token of the page is good for what comes next.
+        assert person.post("/console/keys", {"name": "next", "rules": "queue|post|*"}).status == 200
+        assert person.get("/console/keys").status == 200
+        stranger = people(server)
+        stranger.cookies = before
+        assert stranger.get("/console/keys").status == 303, "everybody else needs a key"
+        stranger.sign_in(secret)
+        with server.store.unit(write=False) as unit:
+            logged = [(one.key, one.via, one.what.value) for one in unit.actions.list(None, 10)][::-1]
+        assert logged[:3] == [
+            (None, "console", "key.create"),
+            ("boss", "console", "console.sign-in"),
+            ("boss", "console", "key.create"),
+        ]
+
+    def test_a_first_key_that_would_lock_everybody_out_has_to_be_meant(
+        self, server: ThreadServer, person: Person
+    ) -> None:
+        person.get("/console/keys")
+        fields = {"name": "shop", "rules": "queue|post|*\nqueue|admin|orders"}
+        reply = person.post("/console/keys", fields)
+        assert reply.status == 422
+        assert b"the first key must be able to administer everything" in reply.body
+        with server.talk() as talk:
+            assert talk("GET", "/v1/keys").json == {"keys": []}
+        assert b'name="without_admin"' in reply.body
+        reply = person.post("/console/keys", {**fields, "without_admin": "yes"})
+        assert reply.status == 200
+        assert b"other keys are made with" in reply.body
+        assert person.get("/console").status == 200
+        assert person.get("/console/keys").status == 403
+
+    def test_rules_are_put_together(self, server: ThreadServer, person: Person) -> None:
+        person.get("/console/keys")
+
+        def field(reply: Reply) -> str:
+            return re.search(r'name="rules"[^>]*>\n?([^<]*)</textarea>', reply.body.decode())[1]
+
+        helped = {"add": "yes", "name": "shop", "rules": "queue|post|a\r\n\r\n"}
+        reply = person.post("/console/keys", {**helped, "rule_action": "poll", "rule_queue": " orders-* "})
+        assert (reply.status, field(reply)) == (200, "queue|post|a\nqueue|poll|orders-*")
+        assert b'value="shop"' in reply.body
+        reply = person.post("/console/keys", {**helped, "rule_action": "post", "rule_queue": "a"})
+        assert field(reply) == "queue|post|a", "the same rule is there once"
+        for action, queue in (("poll", "a b"), ("poll", ""), ("fly", "x"), ("poll", "<script>"), ("", "x")):
+            reply = person.post("/console/keys", {**helped, "rule_action": action, "rule_queue": queue})
+            assert reply.status == 422
+            assert b'id="field-rule_queue-error"' in reply.body
+            assert b"<script>" not in reply.body.replace(b"<script src", b"")
+        with server.talk() as talk:
+            assert talk("GET", "/v1/keys").json == {"keys": []}
+
+    def test_may_this_key_do_that(self, person: Person) -> None:
+        person.get("/console/keys")
+        person.post("/console/keys", {"name": "boss", "rules": "queue|*|*"})
+        person.post("/console/keys", {"name": "shop", "rules": "queue|post|orders-*\nqueue|*|x"})
+
+        def verdict(key: str, action: str, queue: str) -> str:
+            page = person.get(
+                f"/console/keys?{urlencode({'key': key, 'action': action, 'queue': queue})}"
+            ).body.decode()
+            said = re.search(r'id="verdict"[^>]*>(.*?)</p>', page, re.DOTALL)[1]
+            return " ".join(unescape(re.sub(r"<[^>]*>", " ", said)).split())
+
+        yes = "permitted Yes: shop may post on orders-1, permitted by queue|post|orders-*"
+        assert verdict("shop", "post", "orders-1") == yes
+        assert verdict("shop", "admin", "x").endswith("permitted by queue|*|x")
+        assert verdict("shop", "poll", "orders-1") == "not permitted No: no rule of shop is about poll on orders-1."
+        assert verdict("shop", "post", "*").startswith("not permitted")
+        assert verdict("boss", "admin", "*").endswith("permitted by queue|*|*")
+        person.post("/console/keys/shop/revoke", {"confirm": "shop"})
+        assert verdict("shop", "post", "orders-1") == "not permitted No: shop was revoked."
+        assert "none" in verdict("none", "post", "x")
+
+    def test_the_last_key_that_may_administer_is_revoked_with_a_warning(self, person: Person) -> None:
+        person.get("/console/keys")
+        person.post("/console/keys", {"name": "boss", "rules": "queue|*|*"})
+        assert b"No other key may administer everything" in person.get("/console/keys").body
+        person.post("/console/keys", {"name": "deputy", "rules": "queue|admin|*"})
+        assert b"No other key may administer everything" not in person.get("/console/keys").body
+        reply = person.post("/console/keys/deputy/revoke", {"confirm": "boss"})
+        assert reply.status == 422
+        assert b"to revoke a key, type its name" in reply.body
 
     @pytest.mark.parametrize("name", ["", "a b", "ä", "x" * 101, *HOSTILE])
     def test_a_name_that_is_none_is_refused_by_its_field(self, person: Person, name: str) -> None:
@@ -172,7 +269,7 @@ class TestForms:
 
     def test_a_form_of_parts_is_read_like_any_other(self, person: Person) -> None:
         person.get("/console/keys")
-        fields = {"csrf": person.token, "name": "shop", "rules": "queue|post|*"}
+        fields = {"csrf": person.token, "name": "shop", "rules": "queue|*|*"}
         parts = [
             f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()
         ]

@@ -60,10 +60,8 @@ class _Entrance:
             log.warning("%s sent an unknown or revoked API key to the console", visit.visitor.address)
             visit.form.refuse("key", "this API key is not known")
             return self._page(visit, back, 422)
-        # Another session than before: no one can have planted this one. The browser says by itself whether it came
-        # by TLS, perhaps to a proxy.
-        secure = console.by_tls or visit.request.headers.get(b"origin", b"").startswith(b"https://")
-        session = console.sessions.begin(key, secure)
+        # Another session than before: no one can have planted this one.
+        session = console.sessions.begin(key, visit.comes_by_tls)
 
         def signed_in(_none: None) -> Response:
             visit.visitor.session = session

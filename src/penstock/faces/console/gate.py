@@ -97,8 +97,8 @@ class Gate:
             return self._refused(request, 403, why)
         session = self._sessions.unseal(cookies(request).get(self._sessions.cookie, ""))
         if not asks:
-            known = session if session is not None and session.key is None else None
-            request.caller = Visitor(EVERYONE, known or self._sessions.begin(), client.address(), known is None)
+            # A session of a key may come from the process in which the first one was just made: it is not replaced.
+            request.caller = Visitor(EVERYONE, session or self._sessions.begin(), client.address(), session is None)
             return None
         standing = self._sessions.standing(session)
         key = None if session is None or standing is not Standing.GOOD else self._sessions.key_of(session)

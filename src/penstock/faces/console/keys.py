@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from penstock import keys
 from penstock.edge.http import Response
 from penstock.edge.router import Route
 from penstock.errors import InvalidRequest, KeyExists, KeyNotFound
+from penstock.faces.callers import KeyHolder
 from penstock.faces.console.console import Console
 from penstock.faces.console.forms import Form
-from penstock.faces.console.gate import Needs, On
+from penstock.faces.console.gate import Needs, On, Visitor
 from penstock.faces.console.visit import Visit, route
-from penstock.model import CreatedKey, Key
+from penstock.model import ActionKind, CreatedKey, Key
 from penstock.pending import Pending, chained, resolved
 
+log = logging.getLogger(__name__)
+
 PAGE: Final = "/console/keys"
+_RULE_ACTIONS: Final = (
+    ("*", "everything"),
+    ("post", "post: send"),
+    ("poll", "poll: claim, look at and finish messages"),
+    ("get_status", "get_status: see counts and settings"),
+    ("admin", "admin: create, change and delete queues"),
+)
+_LOCKED_OUT: Final = (
+    "the first key must be able to administer everything, as queue|*|* can: from now on every request needs a key, and "
+    "no one could make another one here or through an API"
+)
 
 
 def key_routes(console: Console) -> list[Route]:
@@ -30,6 +45,7 @@ def key_routes(console: Console) -> list[Route]:
 
 class _Keys:
     def __init__(self, console: Console) -> None:
+        self._console = console
         self._broker = console.broker
         self._keyring = console.keyring
 
@@ -39,24 +55,36 @@ class _Keys:
 
     def create(self, visit: Visit) -> Pending[Response]:
         """The secret is in this answer and nowhere else, so nothing is redirected."""
+        if visit.form.has("add"):
+            return self._add_rule(visit)
         name = visit.form.read("name", lambda text: keys.check_name(text.strip()))
         rules = visit.form.read("rules", _rules)
-        if name is None or rules is None:
+        if rules is not None and self._locks_out(visit, rules):
+            visit.form.refuse("rules", _LOCKED_OUT)
+        if name is None or rules is None or visit.form.errors:
             return self._page(visit, 422)
         secret = keys.mint()
 
-        def created(made: CreatedKey) -> Response:
+        def created(made: CreatedKey) -> Pending[Response]:
             self._keyring.admit(made.key)
+            if not made.first:
+                return resolved(shown(made))
+            # From now on everybody needs a key: the person who has made the first one goes on with it.
+            self._sign_in(visit, made.key)
+            return self._broker.actions.record(visit.actor, ActionKind.CONSOLE_SIGN_IN).map(lambda _none: shown(made))
+
+        def shown(made: CreatedKey) -> Response:
             return visit.show(
                 "key_made.html",
                 key=made.key,
                 secret=secret,
                 aws_secret=self._keyring.aws_secret(made.key),
                 warning=keys.FIRST_KEY if made.first else None,
+                may_return=visit.may("admin"),
             )
 
         def answer(made: CreatedKey | None) -> Pending[Response]:
-            return self._page(visit, 422) if made is None else resolved(created(made))
+            return self._page(visit, 422) if made is None else created(made)
 
         def refused(error: Exception) -> None:
             if not isinstance(error, KeyExists):
@@ -65,6 +93,29 @@ class _Keys:
 
         asked = self._broker.keys.create(name, self._keyring.digest(secret.encode()), rules, visit.actor)
         return chained(asked.map(_whole, refused), answer)
+
+    def _add_rule(self, visit: Visit) -> Pending[Response]:
+        """Nothing is made yet: the page comes back with one more rule in its field."""
+        form = visit.form
+        queue = form.text("rule_queue").strip()
+        added = form.read("rule_queue", lambda _text: keys.check_rules([f"queue|{form.text('rule_action')}|{queue}"]))
+        if added is None:
+            return self._page(visit, 422)
+        before = [
+            line.strip() for line in form.text("rules").splitlines() if line.strip() and line.strip() not in added
+        ]
+        visit.form = Form({**form.texts, "rules": ["\n".join([*before, *added])]}, errors=form.errors)
+        return self._page(visit)
+
+    def _locks_out(self, visit: Visit, rules: tuple[str, ...]) -> bool:
+        """Whether no one could administer the server through it any more, and that is not what was asked for."""
+        is_first = not self._keyring.asks_for_keys
+        return is_first and not visit.form.has("without_admin") and not keys.permits(rules, "admin", keys.EVERY_QUEUE)
+
+    def _sign_in(self, visit: Visit, key: Key) -> None:
+        session = self._console.sessions.begin(key, visit.comes_by_tls)
+        visit.visitor = Visitor(KeyHolder(key), session, visit.visitor.address, is_new=True)
+        log.info("%s made the first API key, %s, and is signed in with it", visit.visitor.address, key.name)
 
     def revoke(self, visit: Visit) -> Pending[Response]:
         [name] = visit.params
@@ -80,12 +131,20 @@ class _Keys:
 
     def _page(self, visit: Visit, status: int = 200) -> Pending[Response]:
         def page(found: list[Key]) -> Response:
+            admins = [
+                key.name
+                for key in found
+                if key.revoked_at is None and keys.permits(key.rules, "admin", keys.EVERY_QUEUE)
+            ]
             question = Form({name: [value] for name, value in visit.query.items()})
             return visit.show(
                 "keys.html",
                 status=status,
                 keys=found,
                 actions=keys.ACTIONS,
+                rule_actions=_RULE_ACTIONS,
+                only_admin=admins[0] if len(admins) == 1 else None,
+                may_go_without=_LOCKED_OUT in visit.form.errors.values(),
                 question=question,
                 verdict=_verdict(question, found),
             )

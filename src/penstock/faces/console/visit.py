@@ -80,6 +80,11 @@ class Visit:
         return is_fragment(self.request)
 
     @property
+    def comes_by_tls(self) -> bool:
+        """Be it to a proxy: the browser says by itself where its form came from."""
+        return self.console.by_tls or self.request.headers.get(b"origin", b"").startswith(b"https://")
+
+    @property
     def actor(self) -> Actor:
         """Who has something done, for the log of actions."""
         return Actor(self.visitor.name, VIA)
