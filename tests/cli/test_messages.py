@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import json
+from urllib.request import urlopen
 
 import pytest
 
@@ -30,6 +32,14 @@ def test_a_claim_of_nothing(run, run_json):
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "penstock: no message is ready in queue jobs\n"
     assert run_json("claim", "jobs", "--wait", "10ms", code=1) == {"messages": []}
+
+
+def test_messages_are_written_as_the_native_api_writes_them(run, run_json, server):
+    run("send", "jobs", "--attribute", "a=b", "hello")
+    with urlopen(f"{server.url}/v1/queues/jobs/messages") as answer:
+        assert run_json("peek", "jobs") == json.load(answer)
+    [claimed] = run_json("claim", "jobs")["messages"]
+    assert {"state", "shipped", "claim", "last_claimed_at", "behind"}.isdisjoint(claimed)
 
 
 @pytest.mark.parametrize("words", [(), ("-",)])

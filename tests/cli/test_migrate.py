@@ -61,7 +61,7 @@ def test_it_says_what_it_has_done(source, target):
     assert result.exit_code == 0, result.output
     assert re.fullmatch(
         r"copied 1 queue, 1 API key, 0 actions, 0 moves, 0 consumers, 0 shipments, 0 exports, 0 keyed sends, "
-        r"0 dedup keys, 0 attempts, 0 collapsed keys, 1,233 messages, 1 ledger row in \d+\.\d s; "
+        r"0 dedup keys, 0 attempts, 0 collapsed keys, 0 figure buckets, 1,233 messages, 1 ledger row in \d+\.\d s; "
         r"all of it was compared\n",
         result.stdout,
     )
@@ -92,6 +92,7 @@ def test_json(source, target):
             "seen": 0,
             "attempt": 0,
             "collapse": 0,
+            "figure": 0,
             "message": 1_233,
             "ledger": 1,
         }
@@ -128,7 +129,10 @@ def test_it_goes_on(source, half):
     result = migrate(source, half)
     assert result.exit_code == 0
     assert "penstock: going on where an earlier run ended\n" in result.stderr
-    assert "0 keyed sends, 0 dedup keys, 0 attempts, 0 collapsed keys, 1,233 messages, 1 ledger row" in result.stdout
+    assert (
+        "0 keyed sends, 0 dedup keys, 0 attempts, 0 collapsed keys, 0 figure buckets, 1,233 messages, 1 ledger row"
+        in result.stdout
+    )
 
 
 @pytest.mark.parametrize(

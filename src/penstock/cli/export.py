@@ -22,7 +22,21 @@ if TYPE_CHECKING:
 _PAGE = 1_000
 # What a server assigns: an exported message has these, an imported one gets its own.
 _ASSIGNED = frozenset(
-    {"id", "queue", "sent_at", "ready_at", "receives", "came_from", "receipt", "first_claimed_at", "behind"}
+    {
+        "id",
+        "queue",
+        "sent_at",
+        "ready_at",
+        "receives",
+        "came_from",
+        "receipt",
+        "first_claimed_at",
+        "behind",
+        "state",
+        "shipped",
+        "claim",
+        "last_claimed_at",
+    }
 )
 _RESTORED = frozenset({"body", "body_base64", "content_type", "attributes", "delay_ms", "group", "dedup_id"})
 

@@ -45,7 +45,7 @@ class Readiness(Struct, frozen=True):
 
 
 class Liveness(Struct, frozen=True):
-    live: Literal[True] = True
+    live: Annotated[bool, Meta(description="`true`: a process that is not live does not answer")] = True
 
 
 _LIVE: Final = json_response(200, Liveness())

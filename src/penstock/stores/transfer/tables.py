@@ -117,7 +117,7 @@ COLLAPSE = Table("collapse", "collapsed key", _named("id queue dedup_key through
 
 FIGURE = Table(
     "figure",
-    "bucket of figures",
+    "figure bucket",
     _named(
         """id queue width since sent claimed redelivered acked expired dead_lettered failed purged moved collapsed
            ready_now delayed_now claimed_now oldest_sent_at"""
