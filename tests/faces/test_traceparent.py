@@ -97,10 +97,24 @@ def test_one_that_is_not_valid_is_no_reason_to_refuse(talk: Talk) -> None:
     assert claimed(talk) + claimed(talk, "e") == [{}, {}, {}]
 
 
-def test_it_counts_towards_the_size_of_attributes(talk: Talk) -> None:
-    message = {"body": "1", "attributes": {"a": "x" * ((1 << 20) - 20)}}
-    assert talk("POST", "/v1/queues/q/messages", {"messages": [message]}).status == 201
-    assert talk("POST", "/v1/queues/q/messages", {"messages": [message]}, **SENT).status == 413
+def test_it_is_left_out_where_the_attributes_have_no_room_for_it(talk: Talk) -> None:
+    full = {"a": "x" * ((1 << 20) - 20)}
+    messages = [{"body": "1", "attributes": full}, {"body": "2"}]
+    assert talk("POST", "/v1/queues/q/messages", {"messages": messages}, **SENT).status == 201
+    assert claimed(talk) == [full, SENT]
+
+
+def test_an_attribute_of_the_message_is_not_replaced(talk: Talk) -> None:
+    messages = [{"body": "1", "attributes": {"tracestate": "mine"}}]
+    assert talk("POST", "/v1/queues/q/messages", {"messages": messages}, **SENT).status == 201
+    assert claimed(talk) == [{"traceparent": PARENT, "tracestate": "mine"}]
+
+
+def test_sqs_keeps_an_attribute_of_that_name_as_it_was_sent(talk: Talk) -> None:
+    own = {"tracestate": {"DataType": "Number", "StringValue": "7"}}
+    sqs(talk, "SendMessage", {"MessageBody": "1", "MessageAttributes": own}, **SENT)
+    received = sqs(talk, "ReceiveMessage", {"MessageAttributeNames": ["All"]})
+    assert received["Messages"][0]["MessageAttributes"]["tracestate"] == own["tracestate"]  # type: ignore[index]
 
 
 def test_mqs_hands_it_back_as_headers(talk: Talk) -> None:

@@ -1,8 +1,8 @@
 """`traceparent` and `tracestate` of W3C Trace Context: what a send brings is kept with its messages.
 
 They are kept as attributes, so that every API that shows attributes shows them, and one that has headers for a message
-hands them back there. A message that names its own keeps it. What is not valid is left out, as the standard asks: a
-trace is never a reason to refuse a message.
+hands them back there. A message that names its own keeps it. What is not valid is left out, as the standard asks, and
+so is what does not fit: a trace is never a reason to refuse a message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from penstock.faces.answers import encode_json
 from penstock.faces.description import Param, text
+from penstock.limits import ATTRIBUTES_BYTES
 from penstock.model import Draft
 
 TRACEPARENT: Final = "traceparent"
@@ -58,7 +60,10 @@ def with_trace(attributes: dict[str, str] | None, trace: dict[str, str] | None) 
         return attributes
     if not attributes:
         return trace
-    return attributes if TRACEPARENT in attributes else attributes | trace
+    if TRACEPARENT in attributes:
+        return attributes
+    both = trace | attributes
+    return both if len(encode_json(both)) <= ATTRIBUTES_BYTES else attributes
 
 
 def traced_drafts(drafts: list[Draft], trace: dict[str, str] | None) -> list[Draft]:

@@ -130,19 +130,12 @@ def send_route(broker: Broker) -> Route:
         key = request.headers.get(b"idempotency-key")
         drafts = read_drafts(request)
         if TRACE_KEY in request.headers:
-            drafts = _traced(drafts, trace_of(request.headers))
+            drafts = traced_drafts(drafts, trace_of(request.headers))
         if key is not None:
             return broker.send_once(queue, drafts, _checked_key(key), _digest(request.body)).map(_sent_once)
         return broker.send(queue, drafts).map(_counted if is_bulk(request) else _sent)
 
     return route("POST", "/v1/queues/{queue}/messages", send, _SEND, Permission("post"), BULK)
-
-
-def _traced(drafts: list[Draft], trace: dict[str, str] | None) -> list[Draft]:
-    drafts = traced_drafts(drafts, trace)
-    for draft in drafts:
-        _checked_attributes(draft.attributes)
-    return drafts
 
 
 def _checked_key(key: bytes) -> str:
