@@ -121,6 +121,7 @@ class TestPages:
     def test_by_plain_http_from_another_machine(self) -> None:
         browser = {name.replace("-", "_"): value for name, value in BROWSER.items()}
         assert refusal("GET", page=True, reads=True, referer="http://wiki.example/", **browser) is None
+        assert refusal("POST", page=True, referer="http://wiki.example/", **browser) == FOREIGN_PAGE
 
     def test_the_name_must_be_right_there_too(self) -> None:
         assert "evil.example" in str(refusal("GET", page=True, reads=True, host="evil.example", **self.LINK))

@@ -105,7 +105,7 @@ class Origins:
         referer = headers.get(b"referer")
         if referer is None:
             return None if reads else UNTOLD_PAGE
-        return None if page or self._is_own(referer, headers) else FOREIGN_PAGE
+        return None if (page and reads) or self._is_own(referer, headers) else FOREIGN_PAGE
 
     def _is_own(self, address: bytes, headers: dict[bytes, bytes]) -> bool:
         """The same name as in the Host, or one by which a proxy is reached."""

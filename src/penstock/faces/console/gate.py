@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Client, Route
@@ -146,7 +146,9 @@ def own_path(target: str) -> str:
     path = target.partition("?")[0]
     is_own = path == HOME or path.startswith(HOME + "/")
     plain = target.isascii() and target.isprintable() and " " not in target and "\\" not in target
-    return target if is_own and plain and not path.startswith(SIGN_IN) and len(target) < 2_000 else HOME
+    # A browser takes these steps back before it asks: they lead to the APIs, where a GET may claim.
+    climbs = any(step in (".", "..") for step in unquote(path).split("/"))
+    return target if is_own and plain and not climbs and not path.startswith(SIGN_IN) and len(target) < 2_000 else HOME
 
 
 def is_fragment(request: Request) -> bool:
