@@ -739,7 +739,8 @@ class OverviewSort(StrEnum):
 class OverviewQuery(Struct, frozen=True, kw_only=True):
     """Which queues an overview shows, and in which order. Where `descending` is None, names ascend and numbers descend,
     so that the oldest and the most come first. `contains` is a part of the name, in capitals or not. Without `sparks`,
-    the spark lines are left out."""
+    the spark lines are left out. With `kept`, totals are those that the store has: they are a few seconds old, and no
+    process that is killed takes any of them back."""
 
     sort: OverviewSort = OverviewSort.OLDEST
     descending: bool | None = None
@@ -748,6 +749,7 @@ class OverviewQuery(Struct, frozen=True, kw_only=True):
     offset: int = 0
     limit: int = 100
     sparks: bool = True
+    kept: bool = False
 
 
 ALL_QUEUES = OverviewQuery()

@@ -102,6 +102,23 @@ async def test_totals_outlive_the_process_and_those_of_several_add_up(bench: Ben
         broker.stop()
 
 
+async def test_kept_totals_are_not_taken_back_by_a_process_that_is_killed(bench: Bench, timings: Timings) -> None:
+    bench.broker.start()
+    await bench.turn()
+    await bench.fill(b"1", b"2")
+    await asyncio.sleep(ROUND_S + 1)
+    await bench.fill(b"3")
+    assert (await row(bench)).totals.sent == 3
+    [before] = (await overview(bench, kept=True)).rows
+    successor = LocalBroker(bench.store, bench.now, bench.loop, timings)
+    [after] = (await result(successor.overview(OverviewQuery(kept=True)))).rows
+    assert (before.totals.sent, after.totals.sent) == (2, 2)
+    await asyncio.sleep(ROUND_S + 1)
+    [later] = (await overview(bench, kept=True)).rows
+    assert later.totals.sent == 3
+    bench.broker.stop()
+
+
 async def test_what_could_not_be_kept_is_kept_later(bench: Bench) -> None:
     bench.broker.start()
     await bench.turn()

@@ -14,9 +14,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.client import Client
+from penstock.timings import Timings
 from tests.lacking import path_of
 from tests.scraping import answer_under_load
 from tests.servers import ThreadServer
+from tests.talk import Talk
+from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 RULES = DEPLOY / "prometheus" / "alerts.yml"
@@ -102,8 +105,17 @@ def test_panels_do_not_overlap() -> None:
     assert all(x < 24 for x, _ in cells)
 
 
+def told_of_queues(talk: Talk) -> dict[tuple[str, str | None, str | None], float]:
+    text = talk("GET", "/metrics", accept="application/openmetrics-text").body.decode()
+    return {
+        (sample.name, sample.labels.get("queue"), sample.labels.get("state")): sample.value
+        for family in parse_open(text)
+        for sample in family.samples
+    }
+
+
 def test_every_queue_is_told_one_by_one_or_together(tmp_path: Path) -> None:
-    server = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", metrics_queues=2)
+    server = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", metrics_queues=2, timings=Timings(figures_s=0.02))
     try:
         with Client(server.url) as client:
             for number in range(4):
@@ -112,17 +124,12 @@ def test_every_queue_is_told_one_by_one_or_together(tmp_path: Path) -> None:
                     client.send(f"q{number}", "x")
             client.pause_queue("q3")
         with server.talk() as talk:
-            text = talk("GET", "/metrics", accept="application/openmetrics-text").body.decode()
+            wait_until(lambda: told_of_queues(talk).get(("penstock_queue_sent_total", "q3", None)) == 3)
+            told = told_of_queues(talk)
     finally:
         server.stop()
-    told = {
-        (sample.name, sample.labels.get("queue"), sample.labels.get("state")): sample.value
-        for family in parse_open(text)
-        for sample in family.samples
-    }
     ready = {key[1]: value for key, value in told.items() if key[0] == "penstock_queue_messages" and key[2] == "ready"}
     assert ready == {"q3": 3, "q2": 2, "(rest)": 1}
     assert told["penstock_queues", None, None] == 4
     assert (told["penstock_queue_paused", "q3", None], told["penstock_queue_paused", "q2", None]) == (1, 0)
-    assert told["penstock_queue_sent_total", "q3", None] == 3
     assert ("penstock_queue_sent_total", "(rest)", None) not in told

@@ -208,7 +208,7 @@ class KnownQueues:
         return self._sorted(query, self._found(query, rules))[query.offset : query.offset + query.limit]
 
     def overview(self, query: OverviewQuery, rules: Sequence[str] | None, now: int) -> Overview:
-        self._unkept = self._counting.unkept()
+        self._unkept = {} if query.kept else self._counting.unkept()
         takers = self._takers()
         found = self._found(query, rules)
         shown = self._sorted(query, found)[query.offset : query.offset + query.limit]

@@ -35,7 +35,8 @@ class StoreLook:
     def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop, queues: int, answer_s: float) -> None:
         self._broker = broker
         self._loop = loop
-        self._query = OverviewQuery(sort=OverviewSort.TOTAL, limit=queues, sparks=False)
+        # A counter that goes back, be it by one, is taken for one that has begun again, and counted from 0.
+        self._query = OverviewQuery(sort=OverviewSort.TOTAL, limit=queues, sparks=False, kept=True)
         self._answer_s = answer_s
 
     def __call__(self) -> Pending[StoreReport]:
