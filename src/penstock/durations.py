@@ -1,4 +1,4 @@
-"""Durations and instants as people write them: `30s`, `1h30m`, `forever`, `2026-05-01T12:30`."""
+"""Durations and instants as people write them: `30s`, `1h30m`, `5 min`, `forever`, `2026-05-01T12:30`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from penstock import limits
 
 # Largest first: the order in which a duration is written.
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[dhms]))+", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.ASCII)
+_SIZES = {**UNITS, "min": UNITS["m"]}
+_NUMBER, _UNIT = r"\d+(?:\.\d+)?", r"min|ms|[dhms]"
+_DURATION = re.compile(rf"{_NUMBER} ?(?:{_UNIT})(?: ?{_NUMBER} ?(?:{_UNIT}))*", re.ASCII)
+_PART = re.compile(rf"({_NUMBER}) ?({_UNIT})", re.ASCII)
 _FOREVER = "forever"
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of `30s`, `1h30m`, `500ms` or `forever`. Raises ValueError."""
+    """Milliseconds of `30s`, `1h30m`, `5 min`, `500ms` or `forever`. Raises ValueError."""
     text = text.strip().lower()
     if text == _FOREVER:
         return limits.DURATION_MS
@@ -24,7 +26,15 @@ def parse_duration(text: str) -> int:
         return 0
     if not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; write it like 500ms, 30s, 5m, 2h, 1d or 1h30m")
-    return int(sum(Decimal(number) * UNITS[unit] for number, unit in _PART.findall(text)))
+    return int(sum(Decimal(number) * _SIZES[unit] for number, unit in _PART.findall(text)))
+
+
+def duration_within(text: str, least: int, most: int) -> int:
+    """The same, from `least` to `most` milliseconds. Raises ValueError."""
+    ms = parse_duration(text)
+    if not least <= ms <= most:
+        raise ValueError(f"{text} is not between {duration(least)} and {_readable(most)}")
+    return ms
 
 
 def duration(ms: int) -> str:
@@ -37,6 +47,10 @@ def duration(ms: int) -> str:
         if whole:
             parts.append(f"{whole}{unit}")
     return "".join(parts) or "0s"
+
+
+def _readable(ms: int) -> str:
+    return f"{duration(ms)} ({ms // UNITS['d']:,} days)" if ms == limits.DURATION_MS else duration(ms)
 
 
 def parse_instant(text: str, now: int) -> int:

@@ -1,4 +1,4 @@
-"""Durations, bodies and tables for people."""
+"""Ages, bodies and tables for people."""
 
 from __future__ import annotations
 
@@ -6,42 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock import limits
 from penstock.cli.output import Table, columns, shorten
 from penstock.cli.text import age, body
-from penstock.durations import duration, parse_duration, parse_instant
+from penstock.durations import parse_instant
 from penstock.terminal import printable
-
-
-@pytest.mark.parametrize(
-    ("text", "ms"),
-    [
-        ("0", 0),
-        ("0s", 0),
-        ("500ms", 500),
-        ("30s", 30_000),
-        ("5m", 300_000),
-        ("2h", 7_200_000),
-        ("1d", 86_400_000),
-        ("1h30m", 5_400_000),
-        ("1.5s", 1_500),
-        (" 2H ", 7_200_000),
-        ("forever", limits.DURATION_MS),
-    ],
-)
-def test_durations_are_read(text, ms):
-    assert parse_duration(text) == ms
-
-
-@pytest.mark.parametrize("text", ["", "5", "s", "-1s", "1w", "1 s", "1s5", "٣s", "nan", "1e3s"])
-def test_what_is_not_a_duration_is_refused(text):
-    with pytest.raises(ValueError, match="is not a duration; write it like"):
-        parse_duration(text)
-
-
-@given(st.integers(0, limits.DURATION_MS))
-def test_a_duration_reads_back_as_written(ms):
-    assert parse_duration(duration(ms)) == ms
 
 
 @pytest.mark.parametrize(

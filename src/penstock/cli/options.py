@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from penstock import limits
 from penstock.clock import system_clock
-from penstock.durations import duration, parse_duration, parse_instant
+from penstock.durations import duration_within, parse_instant
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -123,12 +123,9 @@ class Duration(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            ms = parse_duration(value)
+            return duration_within(value, self._least, self._most)
         except ValueError as error:
             self.fail(str(error), param, ctx)
-        if not self._least <= ms <= self._most:
-            self.fail(f"{value} is not between {duration(self._least)} and {_readable(self._most)}", param, ctx)
-        return ms
 
 
 class WholeNumber(click.IntRange):
@@ -164,10 +161,6 @@ class Instant(click.ParamType[int]):
             return parse_instant(value, system_clock())
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-
-def _readable(ms: int) -> str:
-    return f"{duration(ms)} ({ms // 86_400_000:,} days)" if ms == limits.DURATION_MS else duration(ms)
 
 
 def explain_durations(command: click.Command) -> None:
