@@ -18,7 +18,14 @@ from tests.talk import Reply
 
 FOLDER = Path(penstock.faces.console.__file__).parent
 TEMPLATES = sorted((FOLDER / "templates").glob("*.html"))
-PAGES = ["/console", "/console/ledger", "/console/ledger/failures", "/console/actions", "/console/keys"]
+PAGES = [
+    "/console",
+    "/console/ledger",
+    "/console/ledger/failures",
+    "/console/actions",
+    "/console/keys",
+    "/console/new-queue",
+]
 HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 7*7 }}", "\u202egnp.exe", "a\x00b"]
 
 
@@ -83,13 +90,17 @@ def test_queues_are_filtered_sorted_and_paged(server: ThreadServer, person: Pers
         talk("POST", "/messages/q007", "x")
 
     def names(query: str) -> list[str]:
-        return re.findall(r'class="name">([^<]*)<', person.get(f"/console?{query}").body.decode())
+        return re.findall(r'class="name"><a[^>]*>([^<]*)<', person.get(f"/console?{query}").body.decode())
 
-    assert names("") == [f"q{number:03}" for number in range(100)]
+    # Those with the oldest ready message come first, then the others by name.
+    assert names("") == ["q007", *(f"q{number:03}" for number in range(100) if number != 7)]
+    assert names("sort=name") == [f"q{number:03}" for number in range(100)]
     assert names("page=2") == [f"q{number:03}" for number in range(100, 120)]
     assert names("page=99") == names("page=2")
     assert names("sort=ready&order=falling")[0] == "q007"
+    assert names("sort=ready")[0] == "q007"
     assert names("sort=oldest&order=falling")[0] == "q007"
+    assert "q007" not in names("sort=oldest&order=rising")
     assert names("filter=Q01&sort=name&order=falling") == [f"q{number:03}" for number in range(19, 9, -1)]
     assert names("filter=none-of-them") == []
     # What makes no sense is passed over.

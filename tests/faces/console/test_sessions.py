@@ -389,6 +389,19 @@ ROUTES: dict[str, tuple[str, str] | None] = {
     "GET /console/ledger/rows/{number}": ("poll", "*"),
     "GET /console/ledger/rows/{number}/body": ("poll", "*"),
     "GET /console/actions": ("admin", "*"),
+    "GET /console/new-queue": ("admin", "orders-1"),
+    "POST /console/new-queue": ("admin", "orders-1"),
+    "GET /console/queues/{queue}": ("get_status", "orders-1"),
+    "GET /console/queues/{queue}/charts/{chart}": ("get_status", "orders-1"),
+    "GET /console/queues/{queue}/settings": ("admin", "orders-1"),
+    "POST /console/queues/{queue}/settings": ("admin", "orders-1"),
+    "POST /console/queues/{queue}/pause": ("admin", "orders-1"),
+    "POST /console/queues/{queue}/resume": ("admin", "orders-1"),
+    "POST /console/queues/{queue}/release": ("poll", "orders-1"),
+    "GET /console/queues/{queue}/purge": ("poll", "orders-1"),
+    "POST /console/queues/{queue}/purge": ("poll", "orders-1"),
+    "GET /console/queues/{queue}/delete": ("admin", "orders-1"),
+    "POST /console/queues/{queue}/delete": ("admin", "orders-1"),
     "GET /console/keys": ("admin", "*"),
     "POST /console/keys": ("admin", "*"),
     "POST /console/keys/{name}/revoke": ("admin", "*"),
@@ -441,7 +454,7 @@ def test_who_may_use_which_page(key_store: KeyStore, keyed: Keyed, people: Peopl
         reply = person.get(path) if method == "GET" else person.post(path)
         may = needs in (EVERYBODY, ANY_KEY) or permits(KINDS[kind], *needs)
         assert (reply.status != 403) is may, (asked, reply.status)
-        if not may:
+        if not may and "new-queue" not in path:
             assert f"it needs queue|{'|'.join(needs)}".encode() in reply.body
 
 

@@ -24,6 +24,8 @@ from penstock.faces.console.keys import key_routes
 from penstock.faces.console.ledger import ledger_page_routes
 from penstock.faces.console.messages import message_routes
 from penstock.faces.console.overview import overview_routes
+from penstock.faces.console.queue import queue_routes
+from penstock.faces.console.queue_settings import settings_routes
 from penstock.faces.console.sessions import SessionTerms
 from penstock.faces.permission import Gated
 
@@ -37,6 +39,8 @@ def console_routes(console: Console) -> list[Route]:
     routes = [
         *entrance_routes(console),
         *overview_routes(console),
+        *settings_routes(console),
+        *queue_routes(console),
         *message_routes(console),
         *ledger_page_routes(console),
         *action_log_routes(console),

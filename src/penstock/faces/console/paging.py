@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -24,15 +24,18 @@ class TablePage:
     total: int = 0
 
     @classmethod
-    def of(cls, visit: Visit, sorts: Sequence[str], default: str, rows: int) -> TablePage:
-        """As the query says. What it cannot mean is passed over: a link may be older than the page."""
+    def of(cls, visit: Visit, sorts: Sequence[str], default: str, rows: int, falling: Container[str] = ()) -> TablePage:
+        """As the query says. What it cannot mean is passed over: a link may be older than the page. The columns of
+        `falling` begin with the most, unless the query says otherwise."""
         asked = visit.query
         sort = asked.get("sort", default)
         if sort not in sorts:
             sort = default
         page = asked.get("page", "1")
         number = int(page) if page.isascii() and page.isdecimal() and len(page) <= 7 else 1
-        return cls(sort, asked.get("order") == "falling", min(max(number, 1), _MOST_PAGES), rows, dict(asked))
+        order = asked.get("order")
+        falls = order == "falling" if order in ("falling", "rising") else sort in falling
+        return cls(sort, falls, min(max(number, 1), _MOST_PAGES), rows, dict(asked))
 
     def cut(self, lines: Sequence[T]) -> Sequence[T]:
         """The lines of this page, or of the last one where there are fewer by now."""

@@ -21,6 +21,10 @@
   };
   const written = { count: short, rate: (value) => `${short(value, 0.1)}/s`, duration, bytes };
 
+  // A value between two that are not known has no line: it gets a point.
+  const alone = (plot, number) => plot.data[number].reduce((found, value, at, values) => (
+    value != null && values[at - 1] == null && values[at + 1] == null ? [...found, at] : found), []);
+
   class Chart {
     constructor(figure) {
       this.figure = figure;
@@ -83,7 +87,7 @@
             label: one.label,
             stroke: colour(`--series-${(number % 6) + 1}`),
             width: 2,
-            points: { show: false },
+            points: { show: false, size: 5, filter: alone },
             value: (_plot, value) => (value == null ? "–" : write(value, 1)),
           })),
         ],
