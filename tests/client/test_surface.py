@@ -55,7 +55,7 @@ def test_the_public_surface():
     """What a program may use: these modules and names, and nothing that begins with an underscore. Changing this list
     changes what users rely on."""
     assert set(public(Client)) == {
-        *("health", "processes"),
+        *("health", "processes", "server", "overview", "history", "workers_of"),
         *("create_queue", "ensure_queue", "update_queue", "delete_queue", "queue", "queues"),
         *("pause_queue", "resume_queue"),
         *("send", "send_many", "send_once", "send_lines", "claim", "ack", "renew", "release", "peek", "purge"),

@@ -35,6 +35,8 @@ EVERY = "*"
 TO = "own-to"
 HERE = "{queue}"
 NOBODY: tuple[tuple[str, str], ...] = ()
+# Any key that is good: it is told of what it may see.
+ANY_KEY = (("", ""),)
 
 
 def on_queue(action: str) -> tuple[tuple[str, str], ...]:
@@ -56,6 +58,9 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "GET /messages/{queue}": on_queue("poll"),
     "DELETE /messages/{id}": on_queue("poll"),
     "GET /v1/queues": on_all("get_status"),
+    "GET /v1/overview": ANY_KEY,
+    "GET /v1/queues/{queue}/history": on_queue("get_status"),
+    "GET /v1/queues/{queue}/workers": on_queue("get_status"),
     "PUT /v1/queues/{queue}": on_queue("admin"),
     "PATCH /v1/queues/{queue}": on_queue("admin"),
     "GET /v1/queues/{queue}": on_queue("get_status"),
@@ -178,6 +183,8 @@ def may(kind: str, needed: tuple[tuple[str, str], ...], queue: str) -> bool:
                 return True
         return False
 
+    if needed == ANY_KEY:
+        return kind not in UNKNOWN
     if not needed:
         return True
     return kind not in UNKNOWN and all(

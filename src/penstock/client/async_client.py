@@ -87,6 +87,8 @@ class AsyncClient:
 
     health = async_verb(verbs.health)
     processes = async_verb(verbs.processes)
+    server = async_verb(verbs.server)
+    overview = async_verb(verbs.overview)
 
     # Queues
 
@@ -97,6 +99,8 @@ class AsyncClient:
     resume_queue = async_verb(verbs.resume_queue)
     delete_queue = async_verb(verbs.delete_queue)
     queue = async_verb(verbs.queue)
+    history = async_verb(verbs.history)
+    workers_of = async_verb(verbs.workers_of)
     queues = async_pages(verbs.queues)
 
     # Messages

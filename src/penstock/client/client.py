@@ -90,6 +90,8 @@ class Client:
 
     health = verb(verbs.health)
     processes = verb(verbs.processes)
+    server = verb(verbs.server)
+    overview = verb(verbs.overview)
 
     # Queues
 
@@ -100,6 +102,8 @@ class Client:
     resume_queue = verb(verbs.resume_queue)
     delete_queue = verb(verbs.delete_queue)
     queue = verb(verbs.queue)
+    history = verb(verbs.history)
+    workers_of = verb(verbs.workers_of)
     queues = pages(verbs.queues)
 
     # Messages

@@ -96,6 +96,124 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """`store` is the kind of store, such as `sqlite`. `compiled` says whether what every request passes through runs
+    compiled, and `began_at` when the server has started."""
+
+    version: str
+    store: str
+    compiled: bool
+    began_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How often each thing has happened in a queue, on all servers of its store."""
+
+    sent: int
+    claimed: int
+    redelivered: int
+    acked: int
+    expired: int
+    dead_lettered: int
+    failed: int
+    purged: int
+    moved: int
+    collapsed: int
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewRow:
+    """A queue of an overview. Unless `exact`, `delayed` and `claimed` are lower bounds, `ready` an upper one.
+    `takes_dead_letters` says whether it is the dead-letter queue of another. The last two are those of the last 60
+    minutes, the oldest first, and empty unless they were asked for."""
+
+    name: str
+    ready: int
+    delayed: int
+    claimed: int
+    total: int
+    exact: bool
+    oldest_ready_sent_at: int | None
+    oldest_ready_ms: int | None
+    sends_per_second: float
+    acks_per_second: float
+    totals: Totals
+    takes_dead_letters: bool
+    paused_at: int | None = None
+    sent_by_minute: list[int] = field(default_factory=list)
+    acked_by_minute: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewSums:
+    """Of all queues that an overview has found, on whichever page they stand."""
+
+    ready: int
+    delayed: int
+    claimed: int
+    total: int
+    sends_per_second: float
+    acks_per_second: float
+    dead_lettered: int
+    paused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A page of queues; `total` is how many were found."""
+
+    total: int
+    sums: OverviewSums
+    as_of: int
+    rows: list[OverviewRow]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A queue over the last hour or day, in columns: one number each for every bucket of time, the oldest first.
+    `since` is when each bucket begins. What was in the queue is None where that is not known."""
+
+    span: Literal["hour", "day"]
+    bucket_ms: int
+    since: list[int]
+    ready: list[int | None]
+    delayed: list[int | None]
+    claimed: list[int | None]
+    oldest_ready_ms: list[int | None]
+    sent: list[int]
+    claims: list[int]
+    redelivered: list[int]
+    acked: list[int]
+    expired: list[int]
+    dead_lettered: list[int]
+    failed: list[int]
+    purged: list[int]
+    moved: list[int]
+    collapsed: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredConsumer:
+    """A consumer of gq, and how many messages it holds. `beat_at` was its last sign of life."""
+
+    id: str
+    delivery: Literal["at_least_once", "at_most_once"]
+    beat_at: int
+    dead_after_ms: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who works on a queue: claims that wait in the process that has answered, consumers of gq, and open shipments."""
+
+    waiting_claims: int
+    consumers: list[RegisteredConsumer]
+    shipments: list[Shipment]
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """An API key without its secret. `revoked_at` is None while it is good."""
 

@@ -38,6 +38,7 @@ from penstock.client.values import (
     Draft,
     Export,
     ExportRef,
+    History,
     Key,
     LatestRows,
     LedgerFilter,
@@ -47,22 +48,33 @@ from penstock.client.values import (
     Move,
     MoveTerms,
     NewKey,
+    Overview,
+    OverviewRow,
+    OverviewSums,
     Peeked,
     Process,
     Queue,
+    RegisteredConsumer,
     Resent,
     Sent,
     SentCounts,
+    ServerFacts,
     Settings,
     Shipment,
     ShipmentRef,
     TaskTerms,
+    Totals,
+    Workers,
 )
 
 T = TypeVar("T")
 
 # A receipt, a message id, a claimed message, or several of them.
 Receipts: TypeAlias = str | ClaimedMessage | Iterable[str | ClaimedMessage]
+
+OverviewSort: TypeAlias = Literal[
+    "name", "ready", "delayed", "claimed", "total", "oldest", "sends", "acks", "dead_letters", "paused"
+]
 
 LINES = "application/x-ndjson"
 _NOT_OF_THE_FILTER: tuple[str, ...] = ("limit", "per_second", "dry_run", "as_new", "claimed")
@@ -89,6 +101,36 @@ def health() -> Request[Literal["green", "red"]]:
 def processes() -> Request[list[Process]]:
     """What each process of the server does. With API keys, it needs `get_status` on every queue."""
     return Request(_processes, "GET", "/v1/processes", repeatable=True)
+
+
+def server() -> Request[ServerFacts]:
+    """What kind of server it is. With API keys, it needs `get_status` on every queue."""
+    return Request(_server, "GET", "/v1/server", repeatable=True)
+
+
+def overview(
+    sort: OverviewSort = "oldest",
+    order: Literal["ascending", "descending"] | None = None,
+    contains: str = "",
+    *,
+    dead_letter_queues: bool = False,
+    offset: int = 0,
+    limit: int = 100,
+    sparks: bool = False,
+) -> Request[Overview]:
+    """A page of all queues, with what is in them and what happens there. Without an `order`, names ascend, and the most
+    and the oldest come first. `contains` is a part of the name, in capitals or not; `sparks` adds the sends and acks of
+    each of the last 60 minutes. With API keys, it shows those on which this one may `get_status`."""
+    query = query_of(
+        sort=sort,
+        order=order,
+        contains=contains or None,
+        dead_letter_queues="true" if dead_letter_queues else None,
+        offset=offset,
+        limit=limit,
+        sparks="true" if sparks else None,
+    )
+    return Request(_overview, "GET", f"/v1/overview{query}", repeatable=True)
 
 
 # Queues
@@ -131,6 +173,16 @@ def delete_queue(name: str) -> Request[Queue]:
 def queue(name: str) -> Request[Queue]:
     """The queue with its count and its tally."""
     return Request(_queue, "GET", queue_path(name), repeatable=True)
+
+
+def history(queue: str, span: Literal["hour", "day"] = "hour") -> Request[History]:
+    """What was in the queue and what has happened there, by the minute for an hour, or by ten minutes for a day."""
+    return Request(_history, "GET", queue_path(queue, "/history", span=span), repeatable=True)
+
+
+def workers_of(queue: str) -> Request[Workers]:
+    """Who works on the queue."""
+    return Request(_workers, "GET", queue_path(queue, "/workers"), repeatable=True)
 
 
 def queues(count: bool = True, per_page: int = 1_000) -> Pages[Queue]:
@@ -650,6 +702,29 @@ def _export_path(export: ExportRef | Export, rest: str = "", **query: object) ->
 
 def _processes(answer: Answer) -> list[Process]:
     return [value_from(Process, process) for process in answer.json()["processes"]]
+
+
+def _server(answer: Answer) -> ServerFacts:
+    return value_from(ServerFacts, answer.json())
+
+
+def _overview(answer: Answer) -> Overview:
+    told = answer.json()
+    rows = [value_from(OverviewRow, {**row, "totals": value_from(Totals, row["totals"])}) for row in told["rows"]]
+    return Overview(told["total"], value_from(OverviewSums, told["sums"]), told["as_of"], rows)
+
+
+def _history(answer: Answer) -> History:
+    return value_from(History, answer.json())
+
+
+def _workers(answer: Answer) -> Workers:
+    told = answer.json()
+    return Workers(
+        told["waiting_claims"],
+        [value_from(RegisteredConsumer, consumer) for consumer in told["consumers"]],
+        [value_from(Shipment, shipment) for shipment in told["shipments"]],
+    )
 
 
 def _health(answer: Answer) -> Literal["green", "red"]:

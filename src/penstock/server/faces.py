@@ -117,14 +117,15 @@ def face_routes(
     ask_store: AskStore,
     probes: Probes,
     console: Console | None = None,
+    kind: str = "",
 ) -> Served:
-    """All routes of these faces and of the console."""
+    """All routes of these faces and of the console. `kind` is the kind of store, as its URLs name it."""
     # MQ-Core has the root of all paths to itself only where it is alone.
     shared = "mqcore" in names and len(set(names)) > 1
     reserved = reserved_here(broker, keyring, config) if shared else _NONE
     served = {name: FACES[name].routes(broker, keyring, config, reserved) for name in dict.fromkeys(names)}
     if set(names) != {"mqcore"}:
-        served["metrics"] = metrics_routes(look, ask_store)
+        served["metrics"] = metrics_routes(look, ask_store, kind)
         served["probes"] = probe_routes(probes)
         served["openapi"] = openapi_routes(list(chain(*served.values())))
     if console is not None:

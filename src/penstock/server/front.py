@@ -29,6 +29,7 @@ from penstock.server.config import Config, is_loopback
 from penstock.server.faces import chosen_faces, face_routes, serves_console
 from penstock.server.keys import KeyWatch
 from penstock.server.tls import renew
+from penstock.stores.kinds import kind_of
 from penstock.timings import Timings
 
 
@@ -69,7 +70,8 @@ class Front:
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
         self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
         ask_store = StoreLook(broker, loop, config.metrics_queues, timings.probe_s)
-        served = face_routes(self.faces, broker, keyring, config, meter.report, ask_store, self._probes, console)
+        kind = kind_of(facts.url).scheme
+        served = face_routes(self.faces, broker, keyring, config, meter.report, ask_store, self._probes, console, kind)
         refuse_exposure(config, keyring)
         guard = Guard(keyring, origins, patience, clock)
         router = Router(served.routes, served.errors, guard)

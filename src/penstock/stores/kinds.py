@@ -53,6 +53,11 @@ class Kind(Generic[SomeStore]):
     has_server: bool = False
     has_path: bool = False
 
+    @property
+    def scheme(self) -> str:
+        """Where there are several, the one that the example has."""
+        return _scheme(self.example)
+
     def path(self, url: str) -> Path | None:
         """The file or folder that a URL names."""
         place = _behind_scheme(url)

@@ -49,7 +49,7 @@ class FakeBroker:
 async def answer_of(broker: FakeBroker, answer_s: float) -> Response:
     loop = asyncio.get_running_loop()
     look: Any = StoreLook(broker, loop, 10, answer_s)  # type: ignore[arg-type]
-    [metrics, _] = metrics_routes(ServerReport, look)
+    [metrics, *_] = metrics_routes(ServerReport, look)
     told: asyncio.Future[Response] = loop.create_future()
     answer = metrics.handler(Request("GET", "/metrics"))
     assert isinstance(answer, Pending)

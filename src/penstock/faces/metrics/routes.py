@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from penstock import __version__
+from penstock.compiled import is_compiled
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.faces.answers import json_response
@@ -15,7 +17,7 @@ from penstock.faces.media import prefers
 from penstock.faces.metrics.families import ServerReport, families_of
 from penstock.faces.metrics.store_look import AskStore, StoreReport
 from penstock.faces.metrics.writing import openmetrics_text, prometheus_text
-from penstock.faces.native.requests import route
+from penstock.faces.native.requests import Instant, route
 from penstock.faces.permission import Permission, Scope
 from penstock.model import ProcessReport
 from penstock.pending import Pending
@@ -32,6 +34,13 @@ _NAMES_OF_TEXT: Final = (b"text/plain", b"text/*", b"*/*")
 
 class ProcessList(Struct):
     processes: Sequence[ProcessReport]
+
+
+class ServerView(Struct):
+    version: str
+    store: Annotated[str, Meta(description="the kind of store, as its URLs name it")]
+    compiled: Annotated[bool, Meta(description="whether what every request passes through runs compiled")]
+    began_at: Annotated[Instant, Meta(description="when it has started, in milliseconds since 1970")]
 
 
 _TAG = Tag("metrics", "What the server does.")
@@ -61,9 +70,24 @@ _PROCESSES = Op(
     description="What each does. Those of others may be as old as a second.",
     answers={200: answer("The processes.", ProcessList, {"processes": [_EXAMPLE]})},
 )
+_SERVER = Op(
+    id="showServer",
+    tag=_TAG,
+    summary="What kind of server this is",
+    description="Its version, what keeps its messages, and whether it runs compiled.",
+    answers={
+        200: answer(
+            "The server.",
+            ServerView,
+            {"version": "0.1.0", "store": "sqlite", "compiled": True, "began_at": 1_760_000_000_000},
+        )
+    },
+)
 
 
-def metrics_routes(look: Look, ask_store: AskStore) -> list[Route]:
+def metrics_routes(look: Look, ask_store: AskStore, kind: str = "") -> list[Route]:
+    """`kind` is the kind of store, as its URLs name it."""
+
     def metrics(request: Request) -> Pending[Response]:
         return ask_store().map(lambda found: tell(request, found))
 
@@ -76,8 +100,13 @@ def metrics_routes(look: Look, ask_store: AskStore) -> list[Route]:
     def processes(_request: Request) -> Response:
         return json_response(200, ProcessList(look().processes))
 
+    def server(_request: Request) -> Response:
+        began_at = int(look().began_at * 1000)
+        return json_response(200, ServerView(__version__, kind, is_compiled(), began_at))
+
     every = Permission("get_status", Scope.EVERY_QUEUE)
     return [
         Route("GET", "/metrics", metrics, head=True, permission=every, describe=_METRICS),
         route("GET", "/v1/processes", processes, _PROCESSES, every, head=True),
+        route("GET", "/v1/server", server, _SERVER, every, head=True),
     ]

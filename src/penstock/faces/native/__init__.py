@@ -8,6 +8,7 @@ from __future__ import annotations
 from penstock.broker import Broker
 from penstock.edge.router import Route
 from penstock.faces.native.actions import action_routes
+from penstock.faces.native.figures import figure_routes
 from penstock.faces.native.keys import key_routes
 from penstock.faces.native.ledger import ledger_routes
 from penstock.faces.native.message_ids import message_id_routes
@@ -23,6 +24,7 @@ from penstock.keys import Keyring
 def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
     return [
         *queue_routes(broker),
+        *figure_routes(broker),
         send_route(broker),
         *message_routes(broker),
         *message_id_routes(broker),
