@@ -22,6 +22,16 @@ PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 # On a busy machine a browser takes its time; nothing here depends on how much.
 _PATIENCE_S = 120
+# How Chromium answers what was asked of a document that has just made way for another.
+_GONE = (
+    "Inspected target navigated or closed",
+    "Cannot find context with specified id",
+    "Execution context was destroyed",
+)
+
+
+class DocumentGone(Exception):
+    """The page has gone elsewhere before it could answer."""
 
 
 class Chromium:
@@ -67,6 +77,8 @@ class Chromium:
         while True:
             answer = self._answers.get(timeout=_PATIENCE_S)
             if answer["id"] == number:
+                if "error" in answer and answer["error"]["message"].startswith(_GONE):
+                    raise DocumentGone(answer["error"]["message"])
                 assert "error" not in answer, answer["error"]
                 return answer["result"]
 
@@ -116,7 +128,14 @@ class Page:
         return result["result"].get("value")
 
     def until(self, condition: str) -> None:
-        wait_until(lambda: self.run(f"Boolean({condition})"), _PATIENCE_S, every_s=0.05, what=condition)
+        """Wait for it, in whichever document the page has come to."""
+        wait_until(lambda: self._is_so(condition), _PATIENCE_S, every_s=0.05, what=condition)
+
+    def _is_so(self, condition: str) -> bool:
+        try:
+            return bool(self.run(f"Boolean({condition})"))
+        except DocumentGone:
+            return False
 
     def shape(self, width: int, height: int, dark: bool = False, mobile: bool = False) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
