@@ -15,6 +15,7 @@ from typing import Final
 
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Errors, Route
+from penstock.faces.console.acting import acting_routes
 from penstock.faces.console.actions import action_log_routes
 from penstock.faces.console.assets import assets
 from penstock.faces.console.console import Console
@@ -26,7 +27,9 @@ from penstock.faces.console.messages import message_routes
 from penstock.faces.console.overview import overview_routes
 from penstock.faces.console.queue import queue_routes
 from penstock.faces.console.queue_settings import settings_routes
+from penstock.faces.console.sending import sending_routes
 from penstock.faces.console.sessions import SessionTerms
+from penstock.faces.console.tasks import task_routes
 from penstock.faces.permission import Gated
 
 __all__ = ["WORD", "Console", "SessionTerms", "console_routes", "explaining"]
@@ -44,6 +47,9 @@ def console_routes(console: Console) -> list[Route]:
         *message_routes(console),
         *ledger_page_routes(console),
         *action_log_routes(console),
+        *acting_routes(console),
+        *task_routes(console),
+        *sending_routes(console),
         *key_routes(console),
         *_asset_routes(console),
     ]

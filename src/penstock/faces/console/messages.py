@@ -66,6 +66,12 @@ def whole_id(text: str) -> str:
         raise MessageNotFound(text[:80]) from error
 
 
+def may_somewhere(visit: Visit, action: str) -> bool:
+    """Whether there may be a queue on which the visitor may do this."""
+    rules = visit.visitor.rules
+    return rules is None or any(rule.split("|")[1] in (action, "*") for rule in rules)
+
+
 class _MessagePages:
     def __init__(self, console: Console) -> None:
         self._broker = console.broker
@@ -109,7 +115,8 @@ class _MessagePages:
             matched=matched,
             going_on=going_on,
             began="after" not in visit.query,
-            may_send=visit.may("post", queue),
+            may_send=visit.may("post", queue) and f"{PAGE.removesuffix('messages')}send" in visit.console.paths,
+            may_move=may_somewhere(visit, "post"),
         )
 
     def show(self, visit: Visit) -> Pending[Response]:
@@ -146,7 +153,8 @@ class _MessagePages:
             rows=rows,
             command=command,
             by_file=None if command is None or not is_by_file(command) else file_name(message.id),
-            may_send=visit.may("post", queue),
+            list_path=messages_path(queue),
+            may_move=may_somewhere(visit, "post"),
         )
         return resolved(page)
 

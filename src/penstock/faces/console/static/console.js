@@ -132,6 +132,14 @@
     }
   });
 
+  // One box ticks all boxes of its form, and is only there where this script is.
+  all("[data-check-all]").forEach((label) => { label.hidden = false; });
+  document.addEventListener("change", (event) => {
+    const label = event.target.closest("[data-check-all]");
+    if (!label) return;
+    all('input[type="checkbox"][name="id"]', label.closest("form")).forEach((box) => { box.checked = event.target.checked; });
+  });
+
   // A form is sent once, however often its button is pressed.
   document.addEventListener("submit", (event) => {
     if (event.target.method !== "post" || event.defaultPrevented) return;
