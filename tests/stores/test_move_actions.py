@@ -262,3 +262,18 @@ def test_a_step_reads_no_more_than_it_may(verbs):
     verbs.moves.step()
     assert verbs.moves.step().moved == 2
     assert end(verbs).moved == 6
+
+
+@pytest.mark.parametrize("terms", [releasing(), deleting(text="1"), MoveTerms(Selection(text="1"))])
+def test_claims_that_go_on_do_not_keep_it_from_its_end(verbs, terms):
+    verbs.create()
+    verbs.create("there")
+    verbs.send(*(b"%d" % number for number in range(30)))
+    verbs.claim(limit=1)
+    verbs.moves.start("q", "there" if terms.action is MoveAction.MOVE else None, terms=terms)
+    for _ in range(10):
+        verbs.now += 1
+        verbs.claim(limit=1)
+        if verbs.moves.step(limit=100).status is MoveStatus.COMPLETE:
+            return
+    pytest.fail("it goes on as long as messages are claimed")

@@ -132,9 +132,7 @@ def _act(store: Movable, source: Queue, move: Move, found: _Look, now: int) -> i
 
 def _look(store: Movable, source: Queue, move: Move, now: int, page: int, room: int, budget: int) -> _Look:
     candidates = store.look(source, move.place, move.through, now, page)
-    if not candidates and move.place.ready_at and not _passes_over_ready(move):
-        return _Look(_READY_ONES)
-    found = _Look(move.place, going={}, chosen=[], at_end=not candidates)
+    found = _Look(move.place, going={}, chosen=[], at_end=not candidates and not move.place.ready_at)
     selector = Selector(move.terms.selection)
     meant = [one for one in candidates if _is_meant(one, move, selector)]
     contents: Mapping[int, Content] = {}
@@ -155,6 +153,9 @@ def _look(store: Movable, source: Queue, move: Move, now: int, page: int, room: 
                 room -= _choose(store, source, move, one, found)
         found.examined += 1
         found.place = PeekAfter(one.ready_at, one.seq)
+    if move.place.ready_at and found.examined == len(candidates) < page:
+        # Not one look further: those who claim meanwhile would put another message before the end, again and again.
+        found.place, found.at_end = _READY_ONES, _passes_over_ready(move)
     return found
 
 
