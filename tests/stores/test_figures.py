@@ -27,6 +27,7 @@ from penstock.model import (
     Span,
     Totals,
 )
+from penstock.stores import open_store
 from penstock.stores.figures import PLACES, place_of
 from penstock.stores.protocol import Unit, needed
 from tests.stores.conftest import Verbs, receipt
@@ -286,6 +287,14 @@ def test_a_new_unit_has_done_nothing(verbs, counts):
 # How they are kept
 
 
+@pytest.fixture
+def nine(verbs: Verbs) -> None:
+    """Queues with the numbers 1 to 9, where a store has such numbers."""
+    for number in range(1, 10):
+        made = verbs.create(f"queue-{number}")
+        assert made.number == number or verbs.store.url.startswith("mqcore")
+
+
 def add(verbs: Verbs, queue: int, *counts: int) -> None:
     with verbs.unit() as unit:
         unit.figures.add({queue: [*counts, *[0] * (PLACES - len(counts))]}, verbs.now)
@@ -311,6 +320,7 @@ def active(verbs: Verbs, since: int = 0, after: tuple[int, int] = (0, 0), limit:
         return [(bucket.since, bucket.queue) for bucket in unit.figures.active(since, after, limit)]
 
 
+@pytest.mark.usefixtures("nine")
 def test_totals_add_up(verbs):
     add(verbs, 7, *range(PLACES))
     add(verbs, 7, 1, 2)
@@ -319,6 +329,7 @@ def test_totals_add_up(verbs):
     assert totals(verbs) == {}
 
 
+@pytest.mark.usefixtures("nine")
 def test_each_minute_and_each_ten_have_their_bucket(verbs):
     verbs.now = 10 * MINUTE_MS + 1
     add(verbs, 7, 1)
@@ -334,6 +345,7 @@ def test_each_minute_and_each_ten_have_their_bucket(verbs):
     assert [one.since for one in history(verbs, 7, since=11 * MINUTE_MS)] == [11 * MINUTE_MS, 20 * MINUTE_MS]
 
 
+@pytest.mark.usefixtures("nine")
 def test_depths_are_those_seen_last(verbs):
     verbs.now = 10 * MINUTE_MS
     sample(verbs, 7)
@@ -350,6 +362,7 @@ def test_depths_are_those_seen_last(verbs):
     assert totals(verbs, 7) == {7: Totals(3)}
 
 
+@pytest.mark.usefixtures("nine")
 def test_active_queues_are_read_in_pages(verbs):
     for minute, queue in ((3, 1), (3, 2), (4, 1), (5, 3)):
         verbs.now = minute * MINUTE_MS
@@ -364,6 +377,7 @@ def test_active_queues_are_read_in_pages(verbs):
     assert pages == active(verbs)
 
 
+@pytest.mark.usefixtures("nine")
 def test_what_a_lost_unit_has_kept_is_not_kept(verbs):
     add(verbs, 7, 1)
     with suppress(Lost), verbs.unit() as unit:
@@ -376,6 +390,7 @@ def test_what_a_lost_unit_has_kept_is_not_kept(verbs):
     assert [bucket.depths for bucket in history(verbs, 7)] == [None]
 
 
+@pytest.mark.usefixtures("nine")
 @pytest.mark.parametrize("limits", [Limits(step_rows=4)])
 def test_the_sweep_bounds_what_is_kept(verbs):
     minutes = 3 * 24 * 60
@@ -407,6 +422,25 @@ def test_a_queue_that_is_forgotten_takes_its_figures_along(verbs):
             unit.sweep(verbs.now, 100, verbs.now)
     assert totals(verbs, gone.number) == {}
     assert history(verbs, gone.number, Span.DAY) == []
+    # A server that has counted until then adds it now: nothing would ever delete that.
+    add(verbs, gone.number, 1)
+    assert totals(verbs, gone.number) == {}
+
+
+def test_a_folder_does_not_inherit_the_figures_of_its_inode(tmp_path):
+    verbs = Verbs(open_store(f"mqcore:///{tmp_path}"))
+    former = set()
+    for _ in range(20):
+        number = verbs.create().number
+        assert totals(verbs, number) == {}
+        add(verbs, number, 1)
+        if number in former:
+            break
+        former.add(number)
+        verbs.delete()
+        with verbs.unit() as unit:
+            unit.sweep(verbs.now, 100, 0)
+    verbs.store.close()
 
 
 def test_sizes_are_told_as_far_as_they_are_known(verbs):

@@ -64,18 +64,25 @@ def kept_since(now: int, span: Span) -> int:
 
 
 class FigureBook:
-    """The figures of a store that keeps them in memory. `note` is told how to take each change back."""
+    """The figures of a store that keeps them in memory. `note` is told how to take each change back; nothing is added
+    to a queue that is not known any more."""
 
     def __init__(
-        self, note: Callable[[Callable[[], None]], object] | None = None, measure: Callable[[], Sizes] = Sizes
+        self,
+        note: Callable[[Callable[[], None]], object] | None = None,
+        measure: Callable[[], Sizes] = Sizes,
+        is_known: Callable[[int], bool] | None = None,
     ) -> None:
         self._measure = measure
-        # By width, then by queue and the beginning of the bucket.
-        self._rows: dict[int, dict[tuple[int, int], Bucket]] = {width: {} for width in (EVER, *WIDTHS.values())}
+        self._is_known = is_known
+        # By width, then by the beginning of the bucket, then by queue.
+        self._rows: dict[int, dict[int, dict[int, Bucket]]] = {width: {} for width in (EVER, *WIDTHS.values())}
         self._note = note
 
     def add(self, happened: Mapping[int, Sequence[int]], now: int) -> None:
         for queue, counts in happened.items():
+            if self._is_known is not None and not self._is_known(queue):
+                continue
             for width in self._rows:
                 row = self._row(width, queue, now)
                 added = [sum(pair) for pair in zip(astuple(row.totals), counts, strict=True)]
@@ -87,52 +94,62 @@ class FigureBook:
                 self._put(width, replace(self._row(width, queue, now), depths=seen))
 
     def totals(self, queues: Sequence[int]) -> dict[int, Totals]:
-        rows = self._rows[EVER]
-        return {queue: rows[queue, 0].totals for queue in queues if (queue, 0) in rows}
+        rows = self._rows[EVER].get(0, {})
+        return {queue: rows[queue].totals for queue in queues if queue in rows}
 
     def active(self, since: int, after: tuple[int, int], limit: int) -> list[Bucket]:
-        rows = self._rows[MINUTE_MS].values()
-        later = [row for row in rows if row.since >= since and (row.since, row.queue) > after]
-        return sorted(later, key=lambda row: (row.since, row.queue))[:limit]
+        buckets = self._rows[MINUTE_MS]
+        found: list[Bucket] = []
+        for begun in sorted(one for one in buckets if one >= max(since, after[0])):
+            rows = buckets[begun]
+            later = sorted(queue for queue in rows if (begun, queue) > after)
+            found += [rows[queue] for queue in later[: limit - len(found)]]
+            if len(found) == limit:
+                break
+        return found
 
     def history(self, queue: int, span: Span, since: int) -> list[Bucket]:
-        rows = self._rows[WIDTHS[span]]
-        return [row for (number, begun), row in sorted(rows.items()) if number == queue and begun >= since]
+        buckets = sorted(self._rows[WIDTHS[span]].items())
+        return [rows[queue] for begun, rows in buckets if begun >= since and queue in rows]
 
     def sizes(self) -> Sizes:
         return self._measure()
 
     def forget(self, queue: int) -> None:
-        for width, rows in self._rows.items():
-            for key in [key for key in rows if key[0] == queue]:
-                self._set(width, key, None)
+        for width, buckets in self._rows.items():
+            for begun in [begun for begun, rows in buckets.items() if queue in rows]:
+                self._set(width, begun, queue, None)
 
     def sweep(self, now: int, limit: int) -> int:
         freed = 0
         for span, width in WIDTHS.items():
-            old = [key for key in self._rows[width] if key[1] < kept_since(now, span)]
-            for key in old[: max(0, limit - freed)]:
-                self._set(width, key, None)
-                freed += 1
+            buckets = self._rows[width]
+            for begun in sorted(begun for begun in buckets if begun < kept_since(now, span)):
+                for queue in list(buckets[begun])[: max(0, limit - freed)]:
+                    self._set(width, begun, queue, None)
+                    freed += 1
         return freed
 
     def _row(self, width: int, queue: int, now: int) -> Bucket:
         since = bucket_of(now, width)
-        return self._rows[width].get((queue, since)) or Bucket(queue, since, Totals())
+        return self._rows[width].get(since, {}).get(queue) or Bucket(queue, since, Totals())
 
     def _put(self, width: int, row: Bucket) -> None:
-        self._set(width, (row.queue, row.since), row)
+        self._set(width, row.since, row.queue, row)
 
-    def _set(self, width: int, key: tuple[int, int], row: Bucket | None) -> None:
-        rows = self._rows[width]
-        former = rows.get(key)
+    def _set(self, width: int, begun: int, queue: int, row: Bucket | None) -> None:
+        buckets = self._rows[width]
+        former = buckets.get(begun, {}).get(queue)
         if self._note is not None:
-            self._note(lambda: self._restore(rows, key, former))
-        self._restore(rows, key, row)
+            self._note(lambda: self._restore(buckets, begun, queue, former))
+        self._restore(buckets, begun, queue, row)
 
     @staticmethod
-    def _restore(rows: dict[tuple[int, int], Bucket], key: tuple[int, int], row: Bucket | None) -> None:
-        if row is None:
-            rows.pop(key, None)
-        else:
-            rows[key] = row
+    def _restore(buckets: dict[int, dict[int, Bucket]], begun: int, queue: int, row: Bucket | None) -> None:
+        if row is not None:
+            buckets.setdefault(begun, {})[queue] = row
+            return
+        rows = buckets.get(begun, {})
+        rows.pop(queue, None)
+        if not rows:
+            buckets.pop(begun, None)

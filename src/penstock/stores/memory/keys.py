@@ -39,7 +39,8 @@ class MemoryKeys:
             raise KeyNotFound(name)
         ends = {one: end for one, end in self._tables.session_ends.items() if one in key.ended and end > now}
         latest = sorted(ends, key=ends.__getitem__)[max(0, len(ends) - self._most_ended + 1) :]
-        self._tables.replace("session_ends", {**self._tables.session_ends, session: until})
+        lasting = {one: end for one, end in self._tables.session_ends.items() if end > now}
+        self._tables.replace("session_ends", {**lasting, session: until})
         self._tables.replace("keys", {**self._tables.keys, name: replace(key, ended=frozenset([*latest, session]))})
 
     def list(self) -> Sequence[Key]:

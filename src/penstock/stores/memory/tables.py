@@ -166,7 +166,7 @@ class Tables:
         self._undo: list[Callable[[], None]] = []
         # What the unit under way has done.
         self.happened: Happened = {}
-        self.figures = FigureBook(self._undo.append)
+        self.figures = FigureBook(self._undo.append, is_known=lambda number: number in self.queues)
 
     # Units
 

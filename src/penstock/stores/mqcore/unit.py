@@ -81,7 +81,9 @@ class MqCoreUnit:
             raise QueueExists(name) from None
         self._round.touch(folders.queues)
         self._round.undo_by(lambda: os.rmdir(name, dir_fd=folders.queues))
-        return self._shown(self._queue(name))
+        queue = self._queue(name)
+        self.figures.forget(queue.inode)  # of a folder that was removed, and whose inode this one has
+        return self._shown(queue)
 
     def update_queue(self, name: str, settings: Settings, now: int) -> Queue:
         raise _cannot_keep("settings of a queue")

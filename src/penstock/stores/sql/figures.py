@@ -31,6 +31,8 @@ def _upsert(columns: tuple[str, ...], change: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FigureSql:
+    # A queue that is forgotten altogether was so with its figures.
+    known: str = "SELECT number FROM queue WHERE {among:number}"
     add: str = _upsert(_COUNTS, "COLUMN = figure.COLUMN + {new:COLUMN}")
     sample: str = _upsert(_DEPTHS, "COLUMN = {new:COLUMN}")
     totals: str = f"""
@@ -65,12 +67,15 @@ class Figures:
     # In one order, so that two units of two servers never wait for each other in a ring.
 
     def add(self, happened: Mapping[int, Sequence[int]], now: int) -> None:
+        engine = self._session.engine
+        known = sorted(number for (number,) in engine.rows(self._sql.known, (engine.listed(sorted(happened)),)))
         rows = [
-            (queue, width, bucket_of(now, width), *counts)
-            for queue, counts in sorted(happened.items())
+            (queue, width, bucket_of(now, width), *happened[queue])
+            for queue in known
             for width in (EVER, *WIDTHS.values())
         ]
-        self._session.engine.many(self._sql.add, rows)
+        if rows:
+            engine.many(self._sql.add, rows)
 
     def sample(self, depths: Mapping[int, Depths], now: int) -> None:
         rows = [
