@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from penstock.broker import LocalBroker
+from penstock.broker import LocalBroker, figures, keeping
 from penstock.errors import QueueNotFound, StoreUnavailable
 from penstock.model import (
     Draft,
     History,
+    LedgerMode,
     Overview,
     OverviewQuery,
     OverviewRow,
@@ -237,6 +238,63 @@ async def test_a_queue_that_does_not_exist_has_no_history_and_no_workers(bench: 
         await history(bench, queue="nowhere")
     with pytest.raises(QueueNotFound):
         await result(bench.broker.workers_of("nowhere"))
+
+
+async def test_depths_of_more_queues_than_one_minute_takes_are_kept_in_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_SAMPLED", 1)
+    bench.broker.start()
+    for name in "abc":
+        await bench.create(name)
+    for minute in range(4):
+        for name in "abc":
+            await bench.fill(b"%d" % minute, to=name)
+        await asyncio.sleep(MINUTE_S)
+    with bench.store.unit(write=False) as unit:
+        for name in "abc":
+            queue = unit.find_queue(name)
+            assert queue is not None
+            buckets = unit.figures.history(queue.number, Span.HOUR, 0)
+            assert any(bucket.depths is not None for bucket in buckets), name
+    bench.broker.stop()
+
+
+async def test_figures_are_read_in_pages(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "_READ_TOGETHER", 2)
+    bench.broker.start()
+    await bench.turn()
+    for name in ("a", "b", "c"):
+        await bench.create(name)
+        await bench.fill(b"1", to=name)
+    await asyncio.sleep(ROUND_S * 3)
+    other = LocalBroker(bench.store, bench.now, bench.loop)
+    found = await result(other.overview(OverviewQuery(sort=OverviewSort.NAME)))
+    assert [sum(one.sent_by_minute) for one in found.rows] == [1, 1, 1, 0]
+    bench.broker.stop()
+
+
+async def test_queues_that_come_and_go_leave_nothing_in_memory(bench: Bench) -> None:
+    bench.broker.start()
+    await bench.turn()
+    kept = bench.broker._keeping
+    for number in range(10):
+        await bench.create(f"short-{number}", ledger=LedgerMode.OFF)
+        await bench.fill(b"1", to=f"short-{number}")
+        await result(bench.broker.delete_queue(f"short-{number}"))
+    await asyncio.sleep(5 * MINUTE_S)
+    assert (kept._changed, kept._due, kept._gone, kept._unknown, kept._moving) == ({}, {}, set(), set(), set())
+    assert bench.broker._counting.unkept() == {}
+    bench.broker.stop()
+
+
+async def test_a_queue_that_changes_while_it_is_looked_at_is_looked_at_again(bench: Bench) -> None:
+    await overview(bench)
+    pausing = bench.broker.pause_queue("q")
+    shown = bench.broker.overview()
+    resumed = bench.broker.resume_queue("q")
+    await results(pausing, shown, resumed)
+    assert (await row(bench)).paused_at is None
 
 
 # Pages

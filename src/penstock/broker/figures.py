@@ -61,23 +61,28 @@ class SampleDepths(Struct, frozen=True):
         unit.figures.sample(self.depths, now)
 
 
+class BucketPage(Struct, frozen=True):
+    """Buckets of a minute, and the totals of their queues; `after` says where to go on, None past the end."""
+
+    buckets: Sequence[Bucket]
+    totals: Mapping[int, Totals]
+    after: tuple[int, int] | None
+
+
 class ReadBuckets(Struct, frozen=True):
-    """The buckets of a minute from an instant on, and the totals of their queues; in steps."""
+    """The next buckets of a minute from an instant on. The totals of `known` queues are left out."""
 
     since: int
     after: tuple[int, int] = (0, 0)
-    buckets: Sequence[Bucket] = ()
-    totals: Mapping[int, Totals] = {}
+    known: Set[int] = frozenset()
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> tuple[Sequence[Bucket], Mapping[int, Totals]] | Again:
+    def apply(self, unit: Unit, _now: int, _limits: Limits) -> BucketPage:
         found = unit.figures.active(self.since, self.after, _READ_TOGETHER)
-        queues = {bucket.queue for bucket in found}.difference(self.totals)
-        totals = {**self.totals, **(unit.figures.totals(sorted(queues)) if queues else {})}
-        buckets = [*self.buckets, *found]
-        if len(found) < _READ_TOGETHER:
-            return buckets, totals
-        return Again(ReadBuckets(self.since, (found[-1].since, found[-1].queue), buckets, totals))
+        queues = {bucket.queue for bucket in found}.difference(self.known)
+        totals = unit.figures.totals(sorted(queues)) if queues else {}
+        is_end = len(found) < _READ_TOGETHER
+        return BucketPage(found, totals, None if is_end else (found[-1].since, found[-1].queue))
 
 
 class LookAtQueues(Struct, frozen=True):

@@ -15,10 +15,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from penstock.broker.commit import Commit
 from penstock.broker.counting import Counting
 from penstock.broker.figures import (
+    BucketPage,
     FindNumbers,
     KeepFigures,
     LookAtQueues,
@@ -35,7 +37,6 @@ from penstock.broker.overview import SPARK_MINUTES, Entry, KnownQueues
 from penstock.complaint import Complaint
 from penstock.errors import TryAgain
 from penstock.model import (
-    Bucket,
     ConsumerReport,
     Depths,
     Happened,
@@ -92,8 +93,10 @@ class Keeping:
         self._is_loaded = False
         # Queues to look at, by name, the first to come first.
         self._due: dict[str, None] = {}
-        # Queues that were made, changed or deleted here: no page is shown before they were looked at.
-        self._changed: dict[str, None] = {}
+        # Queues that were made, changed or deleted here, each with the number of its latest change: no page is shown
+        # before they were looked at.
+        self._changed: dict[str, int] = {}
+        self._changes = 0
         self._moving: set[Entry] = set()
         self._read_since = 0
         self._look_after = ""
@@ -127,7 +130,8 @@ class Keeping:
 
     def note_change(self, name: str) -> None:
         """A queue was made, changed or deleted."""
-        self._changed[name] = None
+        self._changes += 1
+        self._changed[name] = self._changes
 
     # Verbs
 
@@ -143,11 +147,7 @@ class Keeping:
             return self._look(names).map(show) if names else resolved(show(None))
 
         def look_at_changed(_none: None) -> Pending[Overview]:
-            if not self._changed:
-                return refresh(None)
-            names = list(self._changed)
-            self._changed.clear()
-            return chained(self._look(names), refresh)
+            return chained(self._look_at_changed(), refresh) if self._changed else refresh(None)
 
         return chained(self._load(), look_at_changed)
 
@@ -182,10 +182,9 @@ class Keeping:
                 self._commit.work(LookOn(seen[-1].name), patient=True).listen(go_on, failed)
             else:
                 since = bucket_of(self._now(), MINUTE_MS) - (SPARK_MINUTES - 1) * MINUTE_MS
-                self._commit.work(ReadBuckets(since), patient=True).listen(loaded, failed)
+                self._read_buckets(since).listen(loaded, failed)
 
-        def loaded(found: tuple[Sequence[Bucket], Mapping[int, Totals]]) -> None:
-            self._take_in_buckets(*found)
+        def loaded(_none: None) -> None:
             self._is_loaded = True
             waiters, self._loading = self._loading or [], None
             for waiter in waiters:
@@ -205,6 +204,17 @@ class Keeping:
 
         return self._commit.work(LookAtQueues(names), patient).map(take_in)
 
+    def _look_at_changed(self, limit: int | None = None, patient: bool = False) -> Pending[None]:
+        """One that changes meanwhile is to be looked at again."""
+        changed = dict(islice(self._changed.items(), limit))
+
+        def looked(_none: None) -> None:
+            for name, change in changed.items():
+                if self._changed.get(name) == change:
+                    del self._changed[name]
+
+        return self._look(list(changed), patient).map(looked) if changed else resolved(None)
+
     # Rounds
 
     def _rest(self) -> None:
@@ -218,7 +228,8 @@ class Keeping:
         keep = self._keep(_KEPT)
         read = chained(keep, lambda _none: self._read())
         find = chained(read, lambda _none: self._find_unknown())
-        count = chained(find, lambda _none: self._count_some())
+        change = chained(find, lambda _none: self._look_at_changed(_COUNTED, patient=True))
+        count = chained(change, lambda _none: self._count_some())
         look = chained(count, lambda _none: self._look_on())
         chained(look, lambda _none: self._sample()).listen(self._ended, self._failed)
 
@@ -261,14 +272,31 @@ class Keeping:
 
     def _read(self) -> Pending[None]:
         """What all servers have kept lately: in the minutes since the last look, and the one before."""
-        since = self._read_since - MINUTE_MS
+        return self._read_buckets(self._read_since - MINUTE_MS)
 
-        def take_in(found: tuple[Sequence[Bucket], Mapping[int, Totals]]) -> None:
-            self._take_in_buckets(*found)
+    def _read_buckets(self, since: int) -> Pending[None]:
+        """Page by page, each of which is taken in at once: those of an hour may be very many."""
+        done: Pending[None] = Pending()
+        totals: dict[int, Totals] = {}
 
-        return self._commit.work(ReadBuckets(since), patient=True).map(take_in)
+        def go_on(page: BucketPage) -> None:
+            totals.update(page.totals)
+            for bucket in page.buckets:
+                self._snapshot.note_bucket(bucket)
+            if page.after is None:
+                self._take_in_totals(totals)
+                done.resolve(None)
+            else:
+                read_on(page.after)
 
-    def _take_in_buckets(self, buckets: Sequence[Bucket], totals: Mapping[int, Totals]) -> None:
+        def read_on(after: tuple[int, int]) -> None:
+            task = ReadBuckets(since, after, totals.keys())
+            self._commit.work(task, patient=True).listen(go_on, done.reject)
+
+        read_on((0, 0))
+        return done
+
+    def _take_in_totals(self, totals: Mapping[int, Totals]) -> None:
         at = self._loop.time()
         for number, known in totals.items():
             entry = self._snapshot.find(number)
@@ -281,8 +309,8 @@ class Keeping:
             if entry.stored != before:
                 self._due[entry.queue.name] = None
             self._moving.add(entry)
-        for bucket in buckets:
-            self._snapshot.note_bucket(bucket)
+        # Of queues that are gone, those of which there is still a bucket.
+        self._gone.intersection_update(totals)
         still = set()
         for entry in self._moving:
             entry.measure(at)
@@ -346,6 +374,8 @@ class Keeping:
             if depths != (entry.sampled or _EMPTY) or (is_old and depths != _EMPTY):
                 wanted.append(entry)
         self._sampled_at = minute
+        # Where they are too many for one minute, each has its turn.
+        wanted.sort(key=lambda entry: entry.sampled_at)
         return self._keep_depths(wanted[:_SAMPLED], minute)
 
     def _keep_depths(self, entries: Sequence[Entry], minute: int) -> Pending[None]:

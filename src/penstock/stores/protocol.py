@@ -530,8 +530,8 @@ class Figures(Protocol):
     this process. Queues are named by their numbers: one that is gone leaves none to another of its name."""
 
     def add(self, happened: Mapping[int, Sequence[int]], now: int) -> None:
-        """Add what has happened, as `Unit.happened` tells it, to the totals and to the buckets of this instant. What has
-        happened in a queue that is forgotten altogether is passed over, or it would be kept forever."""
+        """Add what has happened, as `Unit.happened` tells it, to the totals and to the buckets of this instant. What
+        has happened in a queue that is forgotten altogether is passed over, or it would be kept forever."""
 
     def sample(self, depths: Mapping[int, Depths], now: int) -> None:
         """Note in the buckets of this instant what is in queues now."""
