@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -225,6 +226,21 @@ def test_every_file_that_compose_mounts_is_there_or_made_by_its_reader() -> None
             source = volume.split(":")[0]
             assert source in named or (DEPLOY / source).exists(), source
     assert "deploy/secrets/" in (ROOT / ".gitignore").read_text()
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_containers_can_read_the_secrets_of_compose_and_other_users_cannot(tmp_path: Path, umask: int) -> None:
+    """A secret that is a file is mounted with its mode, and Penstock runs as a user that owns nothing."""
+    head = (DEPLOY / "compose.yaml").read_text().partition("\nname:")[0]
+    commands = [line.removeprefix("#     ") for line in head.splitlines() if line.startswith("#     ")]
+    made = [line for line in commands if "penstock " not in line and "docker" not in line]
+    (tmp_path / "deploy").mkdir()
+    subprocess.run(["/bin/sh", "-ec", "\n".join(made)], cwd=tmp_path, check=True, umask=umask)
+    [compose] = documents(DEPLOY / "compose.yaml")
+    for secret in compose["secrets"].values():
+        file = tmp_path / "deploy" / secret["file"]
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
 def test_the_settings_of_prometheus_are_good(tmp_path: Path) -> None:
