@@ -21,6 +21,14 @@ def test_there_are_none(run):
     assert run("actions", "--queue", "none").stderr == "penstock: there are no such actions\n"
 
 
+def test_a_kind_that_is_not_one(run):
+    result = run("actions", "--what", "bogus")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("penstock: --what must be one of queue.create, queue.update, ")
+    assert "key.create" in result.stderr
+    assert "--key.create" not in result.stderr
+
+
 def test_a_table(run):
     run("queue", "create", "jobs", "--delay", "5s")
     run("send", "jobs", "hello")

@@ -67,14 +67,16 @@ def bench(
         note(f"this loads {url} for {seconds} s in each mode")
         for mode in modes or _MODES:
             names = [f"penstock-bench-{token_hex(8)}" for _ in range(processes)]
+            created: set[str] = set()
             try:
                 for name in names:
                     client.create_queue(name, retention_ms=_QUEUE_RETENTION_MS)
+                    created.add(name)
                 plan = Plan(mode, seconds, connections, size)
                 targets = [Target(url, name, api_key, cacert) for name in names]
                 measured.append(figures_of(mode, _load(targets, plan)))
             finally:
-                _delete(client, names)
+                _delete(client, names, created)
     about = {
         "url": url,
         "client_version": __version__,
@@ -126,8 +128,9 @@ def _load(targets: list[Target], plan: Plan) -> list[Measured]:
             ours.close()
 
 
-def _delete(client: Any, names: list[str]) -> None:
-    """Another Ctrl-C waits until that is done; what cannot be deleted is named."""
+def _delete(client: Any, names: list[str], created: set[str]) -> None:
+    """Another Ctrl-C waits until that is done; what cannot be deleted is named. One of which no answer has told that it
+    was created may be there all the same, but if it is not, there is nothing to tell."""
     from penstock.client import ClientError, QueueNotFound
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -137,7 +140,8 @@ def _delete(client: Any, names: list[str]) -> None:
                 with suppress(QueueNotFound):
                     client.delete_queue(name)
             except ClientError as error:
-                note(f"the queue {name} could not be deleted: {error}")
+                if name in created:
+                    note(f"the queue {name} could not be deleted: {error}")
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -61,10 +61,11 @@ def talks_to_server(command: Command) -> Command:
 
 
 def _in_options(text: str) -> str:
-    """What a server says about `delay_ms`, in the words of the command: `--delay`."""
+    """What a server says about `delay_ms`, in the words of the command: `--delay`. The beginning of `queue.purge` is
+    another word."""
     for param in click.get_current_context().command.params:
         if isinstance(param, click.Option) and param.name:
-            text = re.sub(rf"(?<![\w-]){param.name}(?![\w-])", param.opts[0], text)
+            text = re.sub(rf"(?<![\w.-]){param.name}(?![\w-]|\.\w)", param.opts[0], text)
     return text
 
 
