@@ -83,6 +83,17 @@ def test_what_is_not_there_has_a_page_too(person: Person) -> None:
     assert person.get("/console/").status == 308
 
 
+def test_what_the_edge_refuses_has_a_page_too(person: Person) -> None:
+    person.get()
+    too_large = person.post("/console/keys", {"rules": "x" * 100_000})
+    assert (too_large.status, b"Too large" in too_large.body) == (413, True)
+    wrong_way = person.get("/console/sign-out")
+    assert (wrong_way.status, wrong_way.headers["Allow"]) == (405, "POST")
+    for reply in (too_large, wrong_way):
+        assert reply.body.startswith(b"<!doctype html>")
+        assert reply.headers["Cache-Control"] == "no-store"
+
+
 def test_queues_are_filtered_sorted_and_paged(server: ThreadServer, person: Person) -> None:
     with server.talk() as talk:
         for number in range(120):

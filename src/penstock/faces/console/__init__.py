@@ -72,7 +72,8 @@ def _asset_routes(console: Console) -> list[Route]:
 
 
 def explaining(errors: Errors, console: Console) -> Errors:
-    """The same answers, but pages for people whose requests match no route of the console."""
+    """The same answers, but pages for people whose requests to the console match no route, or are refused by the
+    edge."""
 
     def is_ours(request: Request) -> bool:
         return request.path == HOME or request.path.startswith(HOME + "/")
@@ -80,5 +81,20 @@ def explaining(errors: Errors, console: Console) -> Errors:
     def not_found(request: Request) -> Response:
         return console.not_found(request) if is_ours(request) else errors.not_found(request)
 
-    answers: dict[str, Callable[..., Response]] = {"not_found": not_found}
+    def method_not_allowed(request: Request, allowed: tuple[str, ...]) -> Response:
+        if not is_ours(request):
+            return errors.method_not_allowed(request, allowed)
+        page = console.refuse(request, 405, "this page cannot be asked for in this way")
+        return Response(405, page.body, [*page.headers, (b"Allow", ", ".join(allowed).encode())])
+
+    def refused(request: Request | None, status: int, reason: str) -> Response:
+        if request is None or not is_ours(request):
+            return errors.refused(request, status, reason)
+        return console.refuse(request, status, reason)
+
+    answers: dict[str, Callable[..., Response]] = {
+        "not_found": not_found,
+        "method_not_allowed": method_not_allowed,
+        "refused": refused,
+    }
     return replace(errors, **answers)
