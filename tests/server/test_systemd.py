@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.server.board import Board
 from penstock.server.systemd import Systemd
+from penstock.server.workers.control import SupervisorEnd
+from penstock.server.workers.process import EDGE, Process
+from penstock.server.workers.watchdog import Watchdog
 from tests.docs.pages import ROOT
 from tests.lacking import path_of
 from tests.servers import ServerProcess
@@ -133,6 +137,30 @@ def test_none_while_a_process_stands_still(start: Callable[..., ServerProcess], 
     assert listener.hear_until(lambda word: "STATUS" in word)["STATUS"].startswith("serves http")
     # The sign of life that comes with the recovery is the only one since.
     assert [word for word in listener.heard[heard:] if word == {"WATCHDOG": "1"}] == [{"WATCHDOG": "1"}]
+
+
+@pytest.mark.parametrize("address", ["file"], indirect=True)
+def test_a_process_that_turns_again_is_told_of_in_time(listener: Listener) -> None:
+    """Systemd waits for a minute, so half a minute after the sign that is missing there must be another."""
+    systemd = Systemd({**listener.environ, "WATCHDOG_USEC": "60000000"})
+    board = Board(["edge-1"])
+    ours, theirs = socket.socketpair()
+    edge = Process(EDGE, 0, os.getpid(), SupervisorEnd(ours))
+    edge.is_ready = True
+    watchdog = Watchdog(systemd, board)
+    watchdog.begin("serves")
+    assert "READY" in listener.hear()
+    board.place("edge-1").write("beat_ms", 1_000_000)
+    watchdog.look(1_031.0, [edge])
+    assert "no sign of life" in listener.hear()["STATUS"]
+    board.leave("edge-1")
+    board.place("edge-1").write("beat_ms", 1_032_000)
+    assert watchdog.due <= 1_032.0
+    watchdog.look(watchdog.due, [edge])
+    assert listener.hear() == {"WATCHDOG": "1"}
+    assert watchdog.due == 1_032.0 + 30.0
+    ours.close()
+    theirs.close()
 
 
 @pytest.mark.parametrize("address", ["file"], indirect=True)

@@ -16,6 +16,8 @@ from penstock.server.workers.process import Process
 
 # A process that has written nothing for so long stands still.
 _STILL_S: Final = 5.0
+# It may turn again before systemd has lost patience, whose next sign must then not wait for its turn.
+_AGAIN_S: Final = 1.0
 _NEVER: Final = float("inf")
 
 
@@ -48,9 +50,9 @@ class Watchdog:
         every_s = self._systemd.watchdog_s or _NEVER
         if now < self.due:
             return
-        self.due = now + every_s
         oldest = now - max(every_s, _STILL_S)
         still = [one.name for one in processes if one.is_ready and self._board.beat_at(one.name) < oldest]
+        self.due = now + (min(every_s, _AGAIN_S) if still else every_s)
         if not still:
             self._systemd.lives()
         if still != self._still:
