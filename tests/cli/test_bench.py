@@ -11,9 +11,11 @@ from collections import Counter
 
 import pytest
 
-from penstock.cli.bench import figures_of
+from penstock import __version__
+from penstock.cli.bench import _print, _server, figures_of
 from penstock.cli.load import Measured
-from penstock.client import Client
+from penstock.client import Client, Unauthorized
+from penstock.compiled import is_compiled
 from tests.waiting import wait_until
 
 BENCH = [sys.executable, "-m", "penstock", "bench", "--connections", "4", "--size", "10"]
@@ -35,6 +37,8 @@ def test_it_measures_and_deletes_its_queues(mode, server):
     assert (told["connections"], told["size"], figures["mode"], figures["errors"]) == (8, 10, mode, {})
     assert figures["messages_per_s"] == pytest.approx(figures["rounds_per_s"] * (100 if mode == "batch" else 1))
     assert figures["messages_per_s"] > 0
+    about = (told["server"]["version"], told["server"]["store"], told["server"]["compiled"])
+    assert about == (__version__, "sqlite", is_compiled())
     assert figures["p50_ms"] <= figures["p95_ms"] <= figures["p99_ms"]
     assert names(server.url) == []
 
@@ -44,6 +48,8 @@ def test_a_table_to_paste(server):
         [*BENCH, "--seconds", "1", "--mode", "cycle", "--url", server.url], capture_output=True, text=True
     )
     lines = done.stdout.splitlines()
+    how = "compiled" if is_compiled() else "plain Python"
+    assert f" 1 s each; server {__version__} ({how}) on sqlite, client {__version__}, " in lines[0]
     assert lines[2:4] == [
         "| mode | messages/s | p50 ms | p95 ms | p99 ms | errors | load CPU |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -77,3 +83,14 @@ def test_errors_are_counted_and_latencies_are_of_all_processes():
     assert figures["errors"] == {"HTTP 503": 3}
     assert figures["load_cpu"] == 0.95
     assert figures_of("send", [Measured(seconds=1.0)])["p50_ms"] is None
+
+
+def test_a_server_that_does_not_tell_its_kind_is_measured_all_the_same(capsys):
+    class Silent:
+        def server(self) -> None:
+            raise Unauthorized("not permitted", 403)
+
+    assert _server(Silent()) is None
+    about = {"url": "u", "connections": 1, "size": 1, "seconds": 1, "client_version": "1", "cpus": 2, "machine": "m"}
+    _print({**about, "server": None}, [])
+    assert "server unknown, client 1" in capsys.readouterr().out

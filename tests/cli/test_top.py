@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.top import Rates, _Top, line_of, rates_of
-from penstock.client import Client, Count, Process, Queue, Tally
+from penstock.cli.top import Rates, _Top, rates_of
+from penstock.client import Client, OverviewRow, Process, Totals
 
 BEFORE = Process("server", 1, 1.0, 1 << 20, 1, 100, 0, 10, 50)
 AFTER = Process("server", 1, 2.0, 1 << 20, 1, 300, 0, 20, 150)
@@ -83,31 +83,54 @@ def test_the_queues_whose_messages_wait_longest_come_first(three, run_json):
     assert {queue["name"] for queue in queues[:2]} == {"dead", "old"}
     assert queues[2]["name"] == "many"
     assert (queues[2]["ready"], queues[2]["claimed"], queues[2]["delayed"]) == (3, 2, 1)
-    assert next(queue for queue in queues if queue["name"] == "old")["dead_letters"] == 1
-    assert queues[2]["dead_letters"] is None
     assert queues[0]["oldest_ready_ms"] >= queues[2]["oldest_ready_ms"]
-    assert queues[0]["arrived"] == 0
+    assert queues[2]["totals"]["sent"] == 6
 
 
 @pytest.mark.parametrize(
-    ("sort", "first"), [("ready", "many"), ("claimed", "many"), ("delayed", "many"), ("name", "dead")]
+    ("sort", "first"),
+    [
+        *(("ready", "many"), ("claimed", "many"), ("delayed", "many"), ("total", "many"), ("name", "dead")),
+        *(("paused", "many"), ("dead-letters", "old")),
+    ],
 )
-def test_sort(sort, first, three, run_json):
+def test_sort(sort, first, three, server, run_json):
+    three.pause_queue("many")
+    three.claim("old", hold_ms=0)
+    three.claim("old")
     assert queues_of(run_json, "--sort", sort)[0]["name"] == first
 
 
 def test_filter_and_limit(three, run_json):
-    assert [queue["name"] for queue in queues_of(run_json, "--filter", "*d")] == ["dead", "old"]
+    assert {queue["name"] for queue in queues_of(run_json, "--filter", "D")} == {"dead", "old"}
     assert len(queues_of(run_json, "--limit", "1")) == 1
     assert queues_of(run_json, "--limit", "0") == []
 
 
-def test_rates_are_of_what_was_seen_between_two_looks():
-    count = Count(1, 1, 0, 0, True, 1_000, 1_000)
-    queue = Queue("q", 1, {}, count)
-    line = line_of(queue, 5_000, {}, Tally(10, 4), Tally(30, 8), 2.0)
-    assert (line.arrived, line.departed, line.oldest_ready_ms) == (10.0, 2.0, 4_000)
-    assert line_of(queue, 5_000, {}, None, Tally(30, 8), 2.0).arrived is None
+def test_a_paused_queue_is_marked(three, run):
+    three.pause_queue("many")
+    told = run("top", "--once", "--every", "100ms").stdout.partition("\n\n")[2]
+    header, *rows = [line.split() for line in told.splitlines()]
+    assert header == [
+        *("READY", "DELAYED", "CLAIMED", "OLDEST", "READY", "SENDS/S", "ACKS/S", "DEAD", "LETTERS", "PAUSED", "QUEUE")
+    ]
+    assert [row[-2] == "paused" for row in rows if row[-1] == "many"] == [True]
+    assert [row[-2] == "paused" for row in rows if row[-1] in ("old", "dead")] == [False, False]
+
+
+def test_each_look_asks_for_queues_once(three, server):
+    asked = []
+
+    class Counted(Client):
+        def overview(self, *args: Any, **options: Any) -> Any:
+            asked.append((args, options))
+            return super().overview(*args, **options)
+
+    with Counted(server.url) as client:
+        view = _Top(client, False, in_lines=True, sort="sends", part="m", limit=5)
+        _, rows = view.look()
+        assert [row.name for row in rows] == ["many"]
+    assert asked == [(("sends",), {"contains": "m", "limit": 5})]
 
 
 class Terminal:
@@ -162,9 +185,10 @@ def test_a_terminal_of_another_size_is_drawn_at_once(server, three):
 
 
 def test_the_name_of_a_queue_cannot_steer_a_terminal():
-    queue = Queue("a\x1b[2Jb\nc", 1, {}, None)
-    view = _Top(None, False, in_lines=True, sort="name", pattern="*", limit=5)
-    view._found = [], [line_of(queue, 1)]
+    totals = Totals(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    row = OverviewRow("a\x1b[2Jb\nc", 1, 0, 0, 1, True, None, None, 0.0, 0.0, totals, False)
+    view = _Top(None, False, in_lines=True, sort="name", part="", limit=5)
+    view._found = [], [row]
     assert not any("\x1b" in line or "\n" in line for line in view.lines(80))
 
 

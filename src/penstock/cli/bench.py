@@ -8,6 +8,7 @@ import platform
 import signal
 from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from penstock.terminal import printable
 
 if TYPE_CHECKING:
     from penstock.cli.load import Measured, Plan, Target
+    from penstock.client import Client
 
 _MODES = ("send", "cycle", "batch")
 _QUEUE_RETENTION_MS = 60 * 60 * 1000
@@ -64,6 +66,7 @@ def bench(
     measured = []
     signal.signal(signal.SIGTERM, _interrupt)
     with connect(url, api_key, cacert=cacert) as client:
+        server = _server(client)
         note(f"this loads {url} for {seconds} s in each mode")
         for mode in modes or _MODES:
             names = [f"penstock-bench-{token_hex(8)}" for _ in range(processes)]
@@ -80,6 +83,7 @@ def bench(
     about = {
         "url": url,
         "client_version": __version__,
+        "server": server,
         "cpus": os.cpu_count(),
         "machine": platform.machine(),
         "connections": connections * processes,
@@ -94,6 +98,16 @@ def bench(
     if any(figures["load_cpu"] > _BUSY for figures in measured):
         note("the load was busy all the time and may have been the limit: try --processes 2")
     return NOT_ALL_DONE if any(figures["errors"] for figures in measured) else 0
+
+
+def _server(client: Client) -> dict[str, Any] | None:
+    """What kind of server it is; None where the key does not permit to ask, or the server is too old to tell."""
+    from penstock.client import Refused
+
+    try:
+        return asdict(client.server())
+    except Refused:
+        return None
 
 
 def _interrupt(*_: object) -> None:
@@ -166,9 +180,15 @@ def _percentile(ordered: list[float], part: int) -> float | None:
 
 def _print(about: dict[str, Any], measured: list[dict[str, Any]]) -> None:
     """A table of Markdown, to be pasted."""
+    server = about["server"]
+    told = "server unknown"
+    if server is not None:
+        how = "compiled" if server["compiled"] else "plain Python"
+        told = f"server {printable(server['version'])} ({how}) on {printable(server['store'])}"
     click.echo(
         f"Penstock at {printable(about['url'])}: {about['connections']} connections, bodies of {number(about['size'])} "
-        f"bytes, {about['seconds']} s each; client {about['client_version']}, {about['cpus']} CPUs, {about['machine']}"
+        f"bytes, {about['seconds']} s each; {told}, client {about['client_version']}, "
+        f"{about['cpus']} CPUs, {about['machine']}"
     )
     click.echo()
     click.echo("| mode | messages/s | p50 ms | p95 ms | p99 ms | errors | load CPU |")

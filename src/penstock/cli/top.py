@@ -8,11 +8,9 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,14 +19,11 @@ from penstock.cli.options import Duration, WholeNumber, talks_to_server
 from penstock.cli.output import Table, line_width, on_terminal, print_json, print_json_line, shorten
 from penstock.cli.text import age, number
 from penstock.cli.watch import watch
-from penstock.clock import system_clock
 
 if TYPE_CHECKING:
-    from penstock.client import Client, Process, Queue, Tally
+    from penstock.client import Client, OverviewRow, Process
 
 _MIB = 1 << 20
-# So many queues are listed for one look. Of those that are shown, each is asked for by its name as well.
-_QUEUES_READ = 5_000
 _QUIT = (b"q", b"Q", b"\x03", b"\x04")
 
 
@@ -42,27 +37,13 @@ class Rates:
     operations: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLine:
-    """A queue as it is shown. `arrived` and `departed` are messages in a second, None where it was seen for the first
-    time; `dead_letters` are those in its dead-letter queue, None where it has none."""
-
-    name: str
-    ready: int
-    delayed: int
-    claimed: int
-    oldest_ready_ms: int | None
-    arrived: float | None
-    departed: float | None
-    dead_letters: int | None
-    paused: bool
-
-
 _UNKNOWN = Rates(None, None, None, None)
 _HEADER = ("process", "pid", "cpu %", "memory", "connections", "waiting", "requests/s", "units/s", "operations/s")
 # The name stands last: it is what is cut where a terminal is too narrow.
-_QUEUE_HEADER = ("ready", "delayed", "claimed", "oldest", "in/s", "out/s", "dead letters", "paused", "queue")
-_SORTS = ("oldest", "ready", "claimed", "delayed", "in", "out", "name")
+_QUEUE_HEADER = (
+    *("ready", "delayed", "claimed", "oldest ready", "sends/s", "acks/s", "dead letters", "paused", "queue"),
+)
+_SORTS = (*("oldest", "ready", "delayed", "claimed", "total", "sends", "acks", "dead-letters", "paused", "name"),)
 
 
 @click.command()
@@ -71,18 +52,18 @@ _SORTS = ("oldest", "ready", "claimed", "delayed", "in", "out", "name")
               help="How long to measure before it is shown again.")  # fmt: skip
 @click.option("--sort", type=click.Choice(_SORTS), default="oldest", show_default=True,
               help="Which queues come first; 'oldest': those whose ready messages have waited longest.")  # fmt: skip
-@click.option("--filter", "pattern", metavar="GLOB", default="*", help="Only queues with such a name, like 'orders-*'.")
+@click.option("--filter", "part", metavar="TEXT", default="", help="Only queues with this in their names.")
 @click.option("--limit", type=WholeNumber(0, 1000), default=30, show_default=True,
               help="How many queues to show at most.")  # fmt: skip
 @talks_to_server
 def top(
-    client: Client, once: bool, every_ms: int, sort: str, pattern: str, limit: int, as_json: bool
+    client: Client, once: bool, every_ms: int, sort: str, part: str, limit: int, as_json: bool
 ) -> None:  # fmt: skip
     """Show what a server does: its processes, and the queues whose messages wait longest.
 
     On a terminal, q or Ctrl-C ends it. With API keys, it needs get_status on every queue.
     """
-    view = _Top(client, as_json, in_lines=not once, sort=sort, pattern=pattern, limit=limit)
+    view = _Top(client, as_json, in_lines=not once, sort=sort.replace("-", "_"), part=part, limit=limit)
     if once:
         view.look()
         time.sleep(every_ms / 1000)
@@ -94,50 +75,27 @@ def top(
 
 
 class _Top:
-    def __init__(self, client: Client, as_json: bool, *, in_lines: bool, sort: str, pattern: str, limit: int) -> None:
+    def __init__(self, client: Client, as_json: bool, *, in_lines: bool, sort: Any, part: str, limit: int) -> None:
         self._client, self._as_json, self._in_lines = client, as_json, in_lines
-        self._sort, self._pattern, self._limit = sort, pattern, limit
+        self._sort, self._part, self._limit = sort, part, limit
         self._looked_at = 0.0
         self._former: dict[str, Process] = {}
-        self._tallies: dict[str, Tally] = {}
-        self._found: tuple[list[tuple[Process, Rates]], list[QueueLine]] = ([], [])
+        self._found: tuple[list[tuple[Process, Rates]], list[OverviewRow]] = ([], [])
 
-    def look(self) -> tuple[list[tuple[Process, Rates]], list[QueueLine]]:
+    def look(self) -> tuple[list[tuple[Process, Rates]], list[OverviewRow]]:
         """Every process with what it has done since the last look, and the queues that come first."""
         processes = self._client.processes()
         now = time.monotonic()
         seconds, self._looked_at = now - self._looked_at, now
         former, self._former = self._former, {process.name: process for process in processes}
         found = [(process, rates_of(former.get(process.name), process, seconds)) for process in processes]
-        self._found = found, self._queues(seconds)
+        self._found = found, self._queues()
         return self._found
 
-    def _queues(self, seconds: float) -> list[QueueLine]:
-        listed = list(islice(self._client.queues(), _QUEUES_READ)) if self._limit else []
-        totals = {queue.name: queue.count.total for queue in listed if queue.count}
-        wanted = [queue for queue in listed if fnmatchcase(queue.name, self._pattern)]
-        now = system_clock()
-        by_rate = self._sort in ("in", "out")
-        first = wanted if by_rate else sorted(wanted, key=lambda queue: _place(line_of(queue, now), self._sort))
-        tallies = self._ask_tallies(first[: _QUEUES_READ if by_rate else self._limit][: 10 * self._limit])
-        former, self._tallies = self._tallies, tallies
-        lines = [
-            line_of(queue, now, totals, former.get(queue.name), tallies.get(queue.name), seconds) for queue in first
-        ]
-        return sorted(lines, key=lambda line: _place(line, self._sort))[: self._limit]
-
-    def _ask_tallies(self, queues: Sequence[Queue]) -> dict[str, Tally]:
-        from penstock.client import QueueNotFound
-
-        found: dict[str, Tally] = {}
-        for queue in queues:
-            try:
-                tally = self._client.queue(queue.name).tally
-            except QueueNotFound:  # deleted since it was listed
-                continue
-            if tally is not None:
-                found[queue.name] = tally
-        return found
+    def _queues(self) -> list[OverviewRow]:
+        if not self._limit:
+            return []
+        return self._client.overview(self._sort, contains=self._part, limit=self._limit).rows
 
     def show(self) -> None:
         self.look()
@@ -166,55 +124,17 @@ class _Top:
         return shown
 
 
-def line_of(
-    queue: Queue,
-    now: int,
-    totals: Mapping[str, int] = {},
-    former: Tally | None = None,
-    tally: Tally | None = None,
-    seconds: float = 0,
-) -> QueueLine:
-    count, redrive = queue.count, queue.settings.get("redrive")
-    oldest = count.oldest_ready_sent_at if count else None
-    known = former is not None and tally is not None and seconds > 0
-    return QueueLine(
-        queue.name,
-        count.ready if count else 0,
-        count.delayed if count else 0,
-        count.claimed if count else 0,
-        None if oldest is None else max(0, now - oldest),
-        (tally.arrived - former.arrived) / seconds if known and tally and former else None,
-        (tally.departed - former.departed) / seconds if known and tally and former else None,
-        totals.get(redrive["dead_letter_queue"]) if redrive else None,
-        getattr(queue, "paused_at", None) is not None,
-    )
-
-
-def _place(line: QueueLine, sort: str) -> tuple[float, str]:
-    """The highest first, and those that are equal by name."""
-    value: float = {
-        "oldest": -1 if line.oldest_ready_ms is None else line.oldest_ready_ms,
-        "ready": line.ready,
-        "claimed": line.claimed,
-        "delayed": line.delayed,
-        "in": line.arrived or 0,
-        "out": line.departed or 0,
-        "name": 0,
-    }[sort]
-    return -value, line.name
-
-
-def _queue_row(line: QueueLine) -> Sequence[str]:
+def _queue_row(row: OverviewRow) -> Sequence[str]:
     return (
-        number(line.ready),
-        number(line.delayed),
-        number(line.claimed),
-        "" if line.oldest_ready_ms is None else age(0, line.oldest_ready_ms),
-        "" if line.arrived is None else number(round(line.arrived)),
-        "" if line.departed is None else number(round(line.departed)),
-        "" if line.dead_letters is None else number(line.dead_letters),
-        "paused" if line.paused else "",
-        line.name,
+        number(row.ready),
+        number(row.delayed),
+        number(row.claimed),
+        "" if row.oldest_ready_ms is None else age(0, row.oldest_ready_ms),
+        number(round(row.sends_per_second)),
+        number(round(row.acks_per_second)),
+        number(row.totals.dead_lettered),
+        "" if row.paused_at is None else "paused",
+        row.name,
     )
 
 
