@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import (
     before,
     beside,
+    console,
     databases,
     emodb,
     foundation,
@@ -53,6 +54,7 @@ MEASURES: dict[str, Measure] = {
     **workers.MEASURES,
     **sqs.MEASURES,
     **metrics.MEASURES,
+    **console.MEASURES,
     **before.MEASURES,
 }
 
