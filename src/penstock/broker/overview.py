@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from penstock.broker.counting import Counting
 from penstock.broker.figures import Seen
-from penstock.keys import permits
+from penstock.keys import EVERY_QUEUE, permits
 from penstock.model import (
     Bucket,
     Count,
@@ -224,7 +224,7 @@ class KnownQueues:
         if query.dead_letter_queues:
             takers = self._takers()
             entries = [entry for entry in entries if entry.queue.name in takers]
-        if rules is not None:
+        if not permits(rules, "get_status", EVERY_QUEUE):
             entries = [entry for entry in entries if permits(rules, "get_status", entry.queue.name)]
         return list(entries)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import StoreCorrupt, StoreFull, StoreUnavailable
+from penstock.faces.console.rendering import spark_points
 from penstock.model import Delivery, Registration, Settings
 from penstock.timings import Timings
 from tests.faces.console.conftest import Person
@@ -82,6 +83,14 @@ def away(error: Exception) -> Callable[..., None]:
         raise error
 
     return fail
+
+
+def test_a_spark_line_goes_through_its_values() -> None:
+    assert spark_points([]) == ""
+    assert spark_points([3]) == ""
+    assert spark_points([0, 0, 0, 0]) == "0.0,23 100.0,23"
+    assert spark_points([0, 5, 10]) == "0.0,23 50.0,12 100.0,1"
+    assert spark_points([10, 10, 10, 0, 0]) == "0.0,1 50.0,1 75.0,23 100.0,23"
 
 
 class TestOverview:

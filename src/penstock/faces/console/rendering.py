@@ -140,12 +140,20 @@ def query(known: dict[str, object], **changes: object) -> Markup:
 
 
 def spark_points(values: Sequence[float], width: int = 100, height: int = 24) -> str:
-    """The points of a polyline through the values, the largest at the top."""
-    if len(values) < 2:
+    """The points of a polyline through the values, the largest at the top. Where it is level, its ends are enough."""
+    last = len(values) - 1
+    if last < 1:
         return ""
-    most = max(values) or 1
-    step = width / (len(values) - 1)
+    scale = (height - 2) / (max(values) or 1)
+    heights = [round(height - 1 - value * scale) if value > 0 else height - 1 for value in values]
+    places = _places(len(values), width)
     return " ".join(
-        f"{index * step:.1f},{height - 1 - max(value, 0) / most * (height - 2):.1f}"
-        for index, value in enumerate(values)
+        f"{places[index]},{high}"
+        for index, high in enumerate(heights)
+        if index in (0, last) or not heights[index - 1] == high == heights[index + 1]
     )
+
+
+@cache
+def _places(count: int, width: int) -> tuple[str, ...]:
+    return tuple(f"{index * width / (count - 1):.1f}" for index in range(count))

@@ -74,6 +74,7 @@
     const typed = form.querySelector('[name="confirm"]').value.trim();
     form.querySelector('[type="submit"]').disabled = typed !== form.dataset.confirm;
   };
+  all("form[data-confirm]").forEach(readiness);
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button");
     if (!button) return;
