@@ -616,7 +616,6 @@ class TestQueue:
             b"/delete",
             b"/release",
             b"/settings",
-            b"etl",
             b'queues/secret-dead"',
             b'secret"',
         ]
