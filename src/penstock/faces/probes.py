@@ -25,7 +25,7 @@ from penstock.pending import Pending, resolved
 _STOPPING: Final = "the server was told to stop"
 _NO_COMMITTER: Final = "the process that writes to the store has ended; another one takes over soon"
 _SILENT: Final = "the store has not answered in time"
-_BUSY: Final = "another process has kept the store locked for long"
+_BUSY: Final = "another process has kept the store locked for a long time"
 _BROKEN: Final = "the store cannot be used; the log says why"
 _FULL: Final = "the device of the store is full: sends are refused, claims and acks go on"
 _OLD_KEYS: Final = "the API keys cannot be read; those that were known last are in force"

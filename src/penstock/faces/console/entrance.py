@@ -17,7 +17,7 @@ from penstock.pending import Pending
 log = logging.getLogger(__name__)
 
 _WHY: Final = {
-    "idle": "You were signed out because nothing was done for a while, or because a session has its end.",
+    "idle": "You were signed out: nothing was done for a while, or the session had lasted as long as one may.",
     "revoked": "The API key that you were signed in with was revoked.",
     "ended": "This session was signed out.",
     "out": "You are signed out.",

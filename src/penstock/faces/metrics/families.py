@@ -33,16 +33,16 @@ _QUEUE: Final = ("queue",)
 # All queues that are not told of one by one. No queue can have this name.
 REST: Final = "(rest)"
 _TOTALS: Final = {
-    "sent": "Messages that sends have stored.",
-    "claimed": "Deliveries, the first and later ones.",
-    "redelivered": "Deliveries but for the first of each message.",
+    "sent": "Messages stored by sends.",
+    "claimed": "Deliveries, first and repeated.",
+    "redelivered": "Deliveries of a message after its first.",
     "acked": "Messages that were acked.",
-    "expired": "Messages that have expired.",
-    "dead_lettered": "Messages that have left for the dead-letter queue.",
-    "failed": "Messages that have failed without a dead-letter queue.",
+    "expired": "Messages that expired.",
+    "dead_lettered": "Messages that went to the dead-letter queue.",
+    "failed": "Messages that failed in a queue without a dead-letter queue.",
     "purged": "Messages that were purged.",
-    "moved": "Messages that have left by a move.",
-    "collapsed": "Twins that have collapsed.",
+    "moved": "Messages that left by a move.",
+    "collapsed": "Twins that collapsed.",
 }
 
 
@@ -57,7 +57,7 @@ class ServerReport(Struct, frozen=True):
 
 def families_of(report: ServerReport, store: StoreReport) -> Iterator[Family]:
     yield Family("build", "info", "The version of the server.", ("version",), {(__version__,): (1,)})
-    yield Family("start_time_seconds", "gauge", "When the server has started.", (), {(): (report.began_at,)})
+    yield Family("start_time_seconds", "gauge", "When the server started.", (), {(): (report.began_at,)})
     yield from _of_requests(report)
     yield from _of_processes(report)
     yield from _of_units(report)
@@ -128,10 +128,10 @@ def _of_units(report: ServerReport) -> Iterator[Family]:
         UNIT_SIZES,
         began_at,
     )
-    yield counter(UNIT_SECONDS, "Time spent in transactions that have ended well.")
-    yield counter(COMMIT_SECONDS, "The part of it at their ends, until all was on stable media.")
-    yield counter(UNITS_WRITTEN, "Transactions that have ended well and could write.")
-    yield counter(STORE_ERRORS, "Transactions that have failed, by the kind of error.", ("kind",))
+    yield counter(UNIT_SECONDS, "Time spent in transactions that succeeded.")
+    yield counter(COMMIT_SECONDS, "The part of it spent committing, until everything was on stable media.")
+    yield counter(UNITS_WRITTEN, "Transactions that succeeded and were allowed to write.")
+    yield counter(STORE_ERRORS, "Transactions that failed, by the kind of error.", ("kind",))
 
 
 def _of_store(figures: StoreFigures | None) -> Iterator[Family]:
@@ -139,7 +139,7 @@ def _of_store(figures: StoreFigures | None) -> Iterator[Family]:
         if value is not None:
             yield Family(name, "gauge", told, (), {(): (value,)})
 
-    yield from gauge("store_up", "Whether the store has answered in time.", int(figures is not None))
+    yield from gauge("store_up", "Whether the store answered in time.", int(figures is not None))
     if figures is not None:
         yield from gauge("store_size_bytes", "What the store takes.", figures.store_bytes)
         yield from gauge("store_log_bytes", "What its write-ahead log takes.", figures.log_bytes)

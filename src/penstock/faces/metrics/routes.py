@@ -60,7 +60,7 @@ _METRICS = Op(
     id="metrics",
     tag=_TAG,
     summary="Figures for Prometheus",
-    description="In Prometheus' text format, or in OpenMetrics where `Accept` names it and likes it no less.",
+    description="In Prometheus' text format, or in OpenMetrics where `Accept` ranks it at least as high.",
     answers={200: answer("The figures.", text(), _SHOWN, TEXT)},
 )
 _PROCESSES = Op(
