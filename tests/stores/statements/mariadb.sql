@@ -841,6 +841,9 @@ SELECT number FROM action WHERE acted_at < %s ORDER BY acted_at, number LIMIT %s
 -- ActionSql.delete
 DELETE FROM action WHERE number IN %s;
 
+-- FigureSql.known
+SELECT number FROM queue WHERE number IN %s;
+
 -- FigureSql.add
 INSERT INTO figure (queue, width, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE sent = figure.sent + VALUES(sent), claimed = figure.claimed + VALUES(claimed), redelivered = figure.redelivered + VALUES(redelivered), acked = figure.acked + VALUES(acked), expired = figure.expired + VALUES(expired), dead_lettered = figure.dead_lettered + VALUES(dead_lettered), failed = figure.failed + VALUES(failed), purged = figure.purged + VALUES(purged), moved = figure.moved + VALUES(moved), collapsed = figure.collapsed + VALUES(collapsed);
 

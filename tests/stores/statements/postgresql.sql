@@ -868,6 +868,9 @@ SELECT number FROM action WHERE acted_at < %s ORDER BY acted_at, number LIMIT %s
 -- ActionSql.delete
 DELETE FROM action WHERE number = ANY(%s::bigint[]);
 
+-- FigureSql.known
+SELECT number FROM queue WHERE number = ANY(%s::bigint[]);
+
 -- FigureSql.add
 INSERT INTO figure (queue, width, since, sent, claimed, redelivered, acked, expired, dead_lettered, failed, purged, moved, collapsed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (queue, width, since) DO UPDATE SET sent = figure.sent + excluded.sent, claimed = figure.claimed + excluded.claimed, redelivered = figure.redelivered + excluded.redelivered, acked = figure.acked + excluded.acked, expired = figure.expired + excluded.expired, dead_lettered = figure.dead_lettered + excluded.dead_lettered, failed = figure.failed + excluded.failed, purged = figure.purged + excluded.purged, moved = figure.moved + excluded.moved, collapsed = figure.collapsed + excluded.collapsed;
 
