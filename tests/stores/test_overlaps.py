@@ -8,21 +8,25 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
 
+from penstock.broker.messages import Resend
 from penstock.errors import ShipmentEnded, TryAgain
 from penstock.limits import Limits
 from penstock.model import (
+    Dealing,
     Dedup,
     Draft,
     Export,
     ExportRef,
+    Groups,
     Message,
     Outcome,
     Receipt,
+    Resent,
     Sent,
     Settings,
     Shipment,
@@ -161,6 +165,70 @@ def test_a_shipment_is_lost_once(servers: list[Store]) -> None:
     with servers[0].unit() as unit:
         messages = unit.claim("q", 100, NOW, 1_000).messages
     assert [message.receives for message in messages] == [2] * 20
+
+
+class Telling:
+    """A unit that tells when it has looked for a message."""
+
+    def __init__(self, unit: Unit, looked: threading.Event) -> None:
+        self._unit = unit
+        self._looked = looked
+        self.messages = self
+
+    def find(self, *args: Any, **named: Any) -> Any:
+        found = self._unit.messages.find(*args, **named)
+        self._looked.set()
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._unit.messages if name == "delete" else self._unit, name)
+
+
+def test_a_resend_does_not_hold_its_message_while_it_waits_for_the_line(servers: list[Store]) -> None:
+    looked = threading.Event()
+    with servers[0].unit() as unit:
+        unit.create_queue("lined", Settings(groups=Groups.FIFO), NOW)
+        [sent] = unit.send("lined", [Draft(b"1", group="g")], NOW)
+        [message] = unit.claim("lined", 1, NOW, 60_000).messages
+
+    def resend() -> Resent:
+        with servers[1].unit() as unit:
+            task = Resend("lined", sent.id, Draft(b"2", group="g"), None, None, None)
+            return task.apply(Telling(unit, looked), NOW, Limits())  # type: ignore[arg-type]
+
+    with ThreadPoolExecutor(1) as pool:
+        with servers[0].unit() as unit:
+            unit.take_turns(["lined"])
+            resent = pool.submit(resend)
+            assert looked.wait(60)
+            assert unit.ack([Receipt(message.id, message.claim, "lined")], NOW) == [True]
+        assert resent.result(60) == Resent(Dealing.MISSING)
+
+
+@pytest.mark.parametrize("groups", [Groups.OFF, Groups.FIFO])
+def test_of_an_ack_a_deletion_and_a_resend_one_has_the_message(servers: list[Store], groups: Groups) -> None:
+    group = None if groups is Groups.OFF else "g"
+    with servers[0].unit() as unit:
+        unit.create_queue("one", Settings(groups=groups), NOW)
+    for _ in range(10):
+        with servers[0].unit() as unit:
+            unit.send("one", [Draft(b"1", group=group)], NOW)
+            [message] = unit.claim("one", 1, NOW, 60_000).messages
+        receipt = Receipt(message.id, message.claim, "one")
+        turns = iter(["ack", "delete", "resend"])
+
+        def end(unit: Unit, receipt: Receipt = receipt, turns: Iterator[str] = turns) -> bool:
+            match next(turns, "delete"):
+                case "ack":
+                    return unit.ack([receipt], NOW)[0]
+                case "resend":
+                    resend = Resend("one", receipt.id, Draft(b"2", group=group), None, None, None)
+                    return resend.apply(unit, NOW, Limits()).dealing is Dealing.DONE
+            return unit.messages.delete("one", [receipt.id], NOW) == [Dealing.DONE]
+
+        assert sum(all_at_once(servers, end)) == 1
+        with servers[0].unit() as unit:
+            unit.messages.purge("one", NOW, 10, unit.messages.last_seq())
 
 
 def test_an_export_is_the_same_for_all(servers: list[Store]) -> None:

@@ -289,10 +289,14 @@ class Resend(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Resent:
         messages = needed(unit.messages, "messages")
-        found = messages.find(self.queue, self.message_id, now, True)
+        seen = messages.find(self.queue, self.message_id, now)
+        target = self.queue if seen is None else self._target(unit, seen)
+        # Before the message, as others do: else a server that has the line would wait for the message, and this one for
+        # the line.
+        unit.take_turns((self.queue, target))
+        found = messages.find(self.queue, self.message_id, now, lock=True)
         if found is None or found.shipped:
             return Resent(Dealing.MISSING if found is None else Dealing.SHIPPED)
-        target = self._target(unit, found)
         if not permits(self.rules, "post", target):
             raise NotPermitted(needed_rule("post", target))
         [sent] = unit.send(target, [self.draft], now)
