@@ -6,6 +6,7 @@ Units may run in threads: what they report is taken in under a lock, once a unit
 from __future__ import annotations
 
 from collections import Counter, deque
+from itertools import islice
 from operator import add
 from threading import Lock
 
@@ -40,7 +41,7 @@ class Counting:
         """What has happened in up to so many queues, those first that have waited longest. It is on its way until it
         has `arrived` or `failed`."""
         with self._lock:
-            taken = dict(list(self._fresh.items())[:limit])
+            taken = dict(islice(self._fresh.items(), limit))
             for queue in taken:
                 del self._fresh[queue]
             if taken:
