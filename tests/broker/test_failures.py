@@ -188,6 +188,14 @@ async def test_a_purge_leaves_what_is_sent_after_it_began(bench: Bench) -> None:
     assert await bench.seen() == [b"later"]
 
 
+async def test_release_all_leaves_those_alone_who_claim_meanwhile(bench: Bench) -> None:
+    await bench.fill(b"1", b"2", b"3")
+    await result(bench.broker.claim("q", 2))
+    released, taken = await results(bench.broker.release_all("q"), bench.broker.claim("q", 1))
+    assert (released, bodies(taken)) == (2, [b"1"])
+    assert (await result(bench.broker.count("q"))).claimed == 1
+
+
 @pytest.mark.parametrize("limits", [Limits(step_rows=2)])
 async def test_release_all_goes_in_steps(bench: Bench) -> None:
     await bench.fill(b"1", b"2", b"3", b"4", b"5")

@@ -93,11 +93,13 @@ class ReleaseAll(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> int | Again:
-        released = needed(unit.messages, "messages").release_all(self.queue, now, limits.step_rows)
-        if released:
-            return Again(ReleaseAll(self.queue, self.by, self.released + released))
-        write_down(unit, self.by, ActionKind.CLAIMS_RELEASE, now, self.queue, self.released)
-        return self.released
+        step = needed(unit.messages, "messages").release_all(self.queue, now, limits.step_rows)
+        released = self.released + step
+        # Not until none is left: those who get the messages have claims of their own, which would end as well.
+        if step == limits.step_rows:
+            return Again(ReleaseAll(self.queue, self.by, released))
+        write_down(unit, self.by, ActionKind.CLAIMS_RELEASE, now, self.queue, released)
+        return released
 
 
 class Purge(Struct, frozen=True):
