@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from penstock.broker.operations import Again
-from penstock.errors import QueueNotFound
+from penstock.broker.queues import found_queue
 from penstock.limits import Limits
 from penstock.model import (
     Bucket,
@@ -147,7 +147,7 @@ class ReadHistory(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> tuple[int, History]:
-        queue = _found(unit, self.queue)
+        queue = found_queue(unit, self.queue)
         count = unit.count(self.queue, now, limits.listed_count_rows)
         live = Depths(count.ready, count.delayed, count.claimed, count.oldest_ready_sent_at)
         buckets = unit.figures.history(queue.number, self.span, kept_since(now, self.span))
@@ -159,7 +159,7 @@ class LookForWorkers(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, _now: int, _limits: Limits) -> tuple[list[ConsumerReport], list[Shipment]]:
-        _found(unit, self.queue)
+        found_queue(unit, self.queue)
         consumers = [] if unit.consumers is None else unit.consumers.list(self.queue, _MOST_WORKERS)
         shipments = [] if unit.shipments is None else unit.shipments.list_open(self.queue, _MOST_WORKERS)
         return [*consumers], [*shipments]
@@ -244,10 +244,3 @@ def with_unkept(history: History, unkept: Sequence[int] | None) -> History:
         for column, number in zip(columns, unkept, strict=True):
             column[-1] += number
     return history
-
-
-def _found(unit: Unit, name: str) -> Queue:
-    queue = unit.find_queue(name)
-    if queue is None:
-        raise QueueNotFound(name)
-    return queue

@@ -10,7 +10,8 @@ from msgspec import Struct
 from penstock import policy
 from penstock.broker.entries import detail_of, write_down
 from penstock.broker.operations import Again
-from penstock.errors import InvalidRequest, NotPermitted, QueueNotFound
+from penstock.broker.queues import found_queue
+from penstock.errors import InvalidRequest, NotPermitted
 from penstock.keys import needed_rule, permits
 from penstock.limits import Limits
 from penstock.model import (
@@ -228,8 +229,7 @@ class ReleaseMessages(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> list[Dealing]:
         messages = needed(unit.messages, "messages")
-        if unit.find_queue(self.queue) is None:
-            raise QueueNotFound(self.queue)
+        found_queue(unit, self.queue)
         receipts = [Receipt(message_id, None, self.queue) for message_id in self.message_ids]
         dealings = [Dealing.DONE if done else Dealing.MISSING for done in messages.release(receipts, now, 0)]
         _note(unit, self.by, ActionKind.MESSAGES_RELEASE, now, self.queue, dealings, _ids(self.message_ids, dealings))

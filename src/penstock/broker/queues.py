@@ -61,7 +61,7 @@ class UpdateQueue(Struct, frozen=True):
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Queue:
-        former = _found(unit, self.name).settings
+        former = found_queue(unit, self.name).settings
         settings = policy.changed(former, self.change)
         check_dead_letters(self.rules, settings.redrive)
         queue = unit.update_queue(self.name, settings, now)
@@ -119,7 +119,7 @@ class DescribeQueue(Struct, frozen=True):
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> QueueReport:
-        queue = _found(unit, self.name)
+        queue = found_queue(unit, self.name)
         count = unit.count(self.name, now, limits.count_rows)
         return QueueReport(queue, count, now, needed(unit.ledger, "ledger").tally(self.name) if self.tally else None)
 
@@ -180,7 +180,8 @@ def note_creation(unit: Unit, by: Actor | None, name: str, settings: Settings, n
     write_down(unit, by, ActionKind.QUEUE_CREATE, now, name, detail=settings_detail(settings))
 
 
-def _found(unit: Unit, name: str) -> Queue:
+def found_queue(unit: Unit, name: str) -> Queue:
+    """Raises QueueNotFound."""
     queue = unit.find_queue(name)
     if queue is None:
         raise QueueNotFound(name)
