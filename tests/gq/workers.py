@@ -47,8 +47,7 @@ class Worker:
         self._reader.join()
         return [self._lines.get() for _ in range(self._lines.qsize())]
 
-    def send(self, number: int, after_s: float = 0) -> None:
-        time.sleep(after_s)
+    def send(self, number: int) -> None:
         self._process.send_signal(number)
 
     def wait(self) -> int:
@@ -73,7 +72,12 @@ def obey(payload: str) -> None:
     word, _, rest = payload.partition(" ")
     if word == "nap":
         threading.Event().wait(float(rest or 0.5))  # libfaketime breaks time.sleep
-    if word == "hang":
+    if word == "stay":
+        # The first signal gives back the handler that was there before.
+        while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            time.sleep(0.01)
+        say("asked to stop")
+    if word in {"hang", "stay"}:
         time.sleep(600)
     if word == "exit":
         os._exit(7)

@@ -47,7 +47,7 @@ def test_a_reserved_word_answers_400_and_says_why(talk: Talk, word: str) -> None
     assert explained(talk("PUT", f"/{word}"), word)
     assert explained(talk("DELETE", f"/{word}"), word)
     # It never exists, and asking is not a mistake.
-    if word not in ("queues", "health", "metrics", "openapi.json", "docs", "favicon.ico"):
+    if word not in ("queues", "health", "metrics", "openapi.json", "docs", "console", "favicon.ico"):
         assert talk("GET", f"/{word}").status == 404
 
 
