@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from penstock.broker import LocalBroker, figures, keeping
+from penstock.broker.counting import Counting
+from penstock.broker.figures import KeepFigures, Seen
+from penstock.broker.overview import KnownQueues
 from penstock.errors import QueueNotFound, StoreUnavailable
+from penstock.limits import Limits
 from penstock.model import (
     Draft,
     History,
@@ -118,6 +122,21 @@ async def test_kept_totals_are_not_taken_back_by_a_process_that_is_killed(bench:
     [later] = (await overview(bench, kept=True)).rows
     assert later.totals.sent == 3
     bench.broker.stop()
+
+
+async def test_a_look_that_overtakes_the_keeping_counts_nothing_twice(bench: Bench) -> None:
+    """On a database, another connection may see what was kept before it is told here."""
+    await bench.fill(b"1", b"2", b"3")
+    with bench.store.unit(write=False) as unit:
+        [queue] = unit.list_queues(0, 10).queues
+    known = KnownQueues(Counting())
+    known.take_in([Seen("q", queue)], 0.0)
+    known.take_in([Seen("q", queue, totals=Totals(sent=3))], 1.0)
+    with bench.store.unit(write=True) as unit:
+        kept = KeepFigures({queue.number: [3] + [0] * 9}).apply(unit, bench.now(), Limits())
+    known.note_kept(kept, 1.0)
+    [found] = known.overview(OverviewQuery(), None, bench.now()).rows
+    assert found.totals == Totals(sent=3)
 
 
 async def test_what_could_not_be_kept_is_kept_later(bench: Bench) -> None:

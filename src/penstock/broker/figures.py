@@ -44,13 +44,14 @@ class Seen(Struct, frozen=True):
 
 
 class KeepFigures(Struct, frozen=True):
-    """Add what has happened in queues to the store."""
+    """Add what has happened in queues to the store, and tell the totals that it has then."""
 
     happened: Mapping[int, Sequence[int]]
     writes: ClassVar[bool] = True
 
-    def apply(self, unit: Unit, now: int, _limits: Limits) -> None:
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Mapping[int, Totals]:
         unit.figures.add(self.happened, now)
+        return unit.figures.totals(sorted(self.happened))
 
 
 class SampleDepths(Struct, frozen=True):

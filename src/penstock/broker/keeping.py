@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from typing import NoReturn
 
 from penstock.broker.commit import Commit
 from penstock.broker.counting import Counting
@@ -250,17 +251,17 @@ class Keeping:
         if not happened:
             return resolved(None)
 
-        def arrived(_none: None) -> Pending[None]:
+        def arrived(totals: Mapping[int, Totals]) -> Pending[None]:
             self._counting.arrived(happened)
-            self._snapshot.note_kept(happened, self._loop.time() - self._pause_s)
+            self._snapshot.note_kept(totals, self._loop.time() - self._pause_s)
             self._make_due(happened)
             return self._keep(limit - len(happened))
 
-        def failed(error: Exception) -> None:
+        def failed(error: Exception) -> NoReturn:
             self._counting.failed(happened)
             raise error
 
-        return chained(self._commit.work(KeepFigures(happened), patient=True).map(lambda _none: None, failed), arrived)
+        return chained(self._commit.work(KeepFigures(happened), patient=True).map(_unchanged, failed), arrived)
 
     def _make_due(self, happened: Happened) -> None:
         for number in happened:
@@ -390,3 +391,7 @@ class Keeping:
 
         sample = SampleDepths({entry.queue.number: depths for entry, depths in some.items()})
         return chained(self._commit.work(sample, patient=True), kept)
+
+
+def _unchanged(totals: Mapping[int, Totals]) -> Mapping[int, Totals]:
+    return totals

@@ -7,7 +7,7 @@ work of `keeping.py`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import astuple
@@ -74,16 +74,10 @@ class Entry:
 
     def know(self, totals: Totals, at: float) -> None:
         """The totals that the store has; at the instant `at` it had those that were known before, or more."""
-        self._advance(list(map(max, self.stored, astuple(totals))), at)
-
-    def add(self, counts: Sequence[int], at: float) -> None:
-        """The same for what has been added to them."""
-        self._advance([sum(pair) for pair in zip(self.stored, counts, strict=True)], at)
-
-    def _advance(self, totals: list[int], at: float) -> None:
-        if not self._samples and totals != self.stored:
+        told = list(map(max, self.stored, astuple(totals)))
+        if not self._samples and told != self.stored:
             self._samples = [(at, self.stored[_SENT], self.stored[_ACKED])]
-        self.stored = totals
+        self.stored = told
 
     def rest(self) -> None:
         """Nothing happens any more. What happens next has a rate of its own."""
@@ -181,12 +175,13 @@ class KnownQueues:
     def find(self, number: int) -> Entry | None:
         return self._by_number.get(number)
 
-    def note_kept(self, happened: Happened, at: float) -> None:
-        """These counts have arrived in the store; they have happened since that instant."""
-        for number, counts in happened.items():
+    def note_kept(self, totals: Mapping[int, Totals], at: float) -> None:
+        """These are in the store, with what has happened since that instant. They are told whole, because a look at the
+        store may have overtaken them: then what is added would count twice, and be gone with this process."""
+        for number, known in totals.items():
             entry = self.find(number)
             if entry is not None:
-                entry.add(counts, at)
+                entry.know(known, at)
 
     def note_bucket(self, bucket: Bucket) -> Entry | None:
         entry = self.find(bucket.queue)
