@@ -125,6 +125,9 @@ class TestOverview:
         send(talk, "later", 3, delay_ms=3_600_000)
         send(talk, "orders", 2)
         talk("POST", "/v1/queues/later/pause")
+        wait_until(
+            lambda: [row(person.get().body, name)[2:4] for name in ("orders", "later")] == [["2", "0"], ["0", "3"]]
+        )
         first = {"name": "orders", "ready": "orders", "delayed": "later", "paused": "later", "oldest": "orders"}
         for sort, queue in first.items():
             order = "falling"
