@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from penstock.gq import Client
+from penstock.gq.timings import GqTimings
 from tests.gq.conftest import at_work, bodies, until
 from tests.servers import ThreadServer
 from tests.talk import Talk
@@ -69,3 +70,32 @@ def test_what_a_consumer_holds_is_not_handed_out_there(client: Client, talk: Tal
     with at_work(client.consumer("q"), lambda _: seen.append(talk("GET", "/q/messages").status)):
         until(lambda: seen)
     assert seen == [204]
+
+
+def test_what_happens_here_is_in_the_figures_there(opened: Callable[..., Client], talk: Talk):
+    def totals() -> dict[str, int]:
+        return {
+            name: number
+            for row in talk("GET", "/v1/overview?contains=q").json["rows"]
+            for name, number in row["totals"].items()
+            if number
+        }
+
+    client = opened(timings=GqTimings(figures_s=0))
+    with client.producer("q", batch=3) as producer:
+        for number in range(5):
+            producer.push(b"%d" % number)
+    until(lambda: totals() == {"sent": 5}, "the sends of a client that stays open")
+    assert len(bodies(client, 5, queue="q")) == 5
+    until(lambda: totals() == {"sent": 5, "claimed": 5, "acked": 5}, "claims and acks")
+    assert sum(talk("GET", "/v1/queues/q/history").json["sent"]) == 5
+
+
+def test_a_client_that_closes_leaves_nothing_uncounted(opened: Callable[..., Client], talk: Talk):
+    talk("PUT", "/v1/queues/q", {})
+    client = opened(timings=GqTimings(figures_s=3_600))
+    for number in range(3):
+        client.producer("q").push(b"%d" % number)
+    until(lambda: talk("GET", "/v1/overview").json["rows"][0]["totals"]["sent"] == 1, "what went with the first unit")
+    client.close()
+    until(lambda: talk("GET", "/v1/overview").json["rows"][0]["totals"]["sent"] == 3)

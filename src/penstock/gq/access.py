@@ -2,10 +2,14 @@
 
 One lock lets one thread at a time use it. Consumers that wait for messages of a queue are woken when a unit of this
 client has made some ready, or the store says that another process may have.
+
+What its units count goes into the figures of the store with one of them every few seconds, and at the end: other
+batches do not pay for it. A thread for it would be one more that a fork cuts off.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -14,12 +18,15 @@ from contextlib import contextmanager
 
 from penstock import names
 from penstock.clock import Clock
-from penstock.errors import InvalidRequest, InvalidSetting
+from penstock.errors import InvalidRequest, InvalidSetting, PenstockError
 from penstock.gq.timings import GqTimings
-from penstock.model import Dedup, Settings
+from penstock.model import Dedup, Happened, Settings
 from penstock.stores import open_store
+from penstock.stores.figures import merge
 from penstock.stores.kinds import find_kind
 from penstock.stores.protocol import Consumers, Unit, needed
+
+log = logging.getLogger("penstock.gq")
 
 _NEEDED = "gq needs a SQL store: sqlite:///PATH, postgresql://HOST/DATABASE or mariadb://…"
 
@@ -39,6 +46,9 @@ class Access:
         self._waiting: dict[threading.Event, str] = {}
         self._asked_at = 0.0
         self._closed = False
+        # What has happened and is not in the figures of the store yet, and when they were last added to.
+        self._happened: Happened = {}
+        self._kept_at = float("-inf")
 
     @property
     def is_inherited(self) -> bool:
@@ -67,8 +77,28 @@ class Access:
             with self._store.unit(write) as unit:
                 yield unit, self.now()
                 ready = unit.stirred | unit.sent_to
+                happened = dict(self._happened)
+                merge(happened, unit.happened)
+                keeps = write and bool(happened) and time.monotonic() - self._kept_at >= self.timings.figures_s
+                if keeps:
+                    unit.figures.add(happened, self.now())
+            # Only now has it happened.
+            self._happened = {} if keeps else happened
+            if keeps:
+                self._kept_at = time.monotonic()
         if ready:
             self._wake(ready)
+
+    # Figures
+
+    def _keep_figures(self) -> None:
+        """With the lock, at the end. A store that does not take them has other worries."""
+        if self._happened:
+            try:
+                with self._store.unit() as unit:
+                    unit.figures.add(self._happened, self.now())
+            except PenstockError as error:
+                log.warning("the last figures of queues are not kept: %s", error)
 
     # Waiting
 
@@ -106,6 +136,7 @@ class Access:
             return
         with self._lock:
             if not self._closed:
+                self._keep_figures()
                 self._store.close()
             self._closed = True
 

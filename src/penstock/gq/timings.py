@@ -19,6 +19,8 @@ class GqTimings:
     leave_s: float = 10.0
     # How long a client that closes waits for callbacks to return.
     close_s: float = 10.0
+    # How long what has happened waits until a unit adds it to the figures of the store.
+    figures_s: float = 2.0
     # Numbers that are used much later than they were reserved would put their messages before those of others.
     reservation_s: float = 1.0
     # Clocks of one machine differ by less, unless one of them was set.
