@@ -60,13 +60,13 @@ class Kind:
 
 
 KINDS = {
-    "memory": Kind("memory://"),
+    "memory": Kind("memory://", frozenset({"other processes"})),
     "sqlite": Kind("sqlite:///{folder}/penstock.db"),
     "postgresql": Kind("", frozenset({"numbers given back"}), "shared_postgres"),
     "mariadb": Kind("", frozenset({"numbers given back"}), "shared_mariadb"),
     "mqcore": Kind(
         "mqcore:///{folder}/mqcore",
-        frozenset({"dedup", "redrive", "receives", "any name", "numbers", "numbers given back", *NOUNS}),
+        frozenset({"dedup", "redrive", "receives", "any name", "numbers", "numbers given back", "totals", *NOUNS}),
     ),
 }
 

@@ -21,7 +21,7 @@ from penstock.model import (
     Registration,
     ShipmentState,
 )
-from penstock.stores import MemoryStore, Store, open_store
+from penstock.stores import Store, open_store
 from tests.stores.conftest import Verbs
 from tests.waiting import wait_until
 
@@ -364,12 +364,11 @@ class TestConsumers:
 @pytest.fixture
 def elsewhere(store: Store) -> Iterator[Verbs]:
     """The same store, as another process has it."""
-    if isinstance(store, MemoryStore):
-        pytest.skip("it belongs to one process")
     with closing(open_store(store.url)) as other:
         yield Verbs(other)
 
 
+@pytest.mark.needs("other processes")
 class TestOtherProcesses:
     def test_see_it_at_once(self, three: Verbs, elsewhere: Verbs) -> None:
         assert len(elsewhere.claim(1)) == 1

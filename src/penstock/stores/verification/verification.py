@@ -54,8 +54,12 @@ class Soundness:
 def verify(url: str, note: Callable[[str], None], *, bodies: bool = False) -> Soundness:
     """Read one moment of the store. `note` is told what is looked at next. With `bodies`, every body is read, too."""
     started_at = time.monotonic()
-    with snapshot(url) as shot:
-        verdict = _Verification(shot, note).run(bodies)
+    try:
+        with snapshot(url) as shot:
+            verdict = _Verification(shot, note).run(bodies)
+    except StoreCorrupt as error:
+        # Where it says which tables it has, so that nothing else can be asked.
+        verdict = Soundness(("file",), findings=[Finding("file", None, f"it could not be read: {error}")])
     verdict.seconds = time.monotonic() - started_at
     return verdict
 
