@@ -833,7 +833,8 @@ class StoreFigures(Struct, frozen=True, kw_only=True):
     units: int
     operations: int
     unit_seconds: Annotated[float, Meta(description="spent in units that have ended well, in all")]
-    commit_seconds: Annotated[float, Meta(description="of these, at their ends: until all was on stable media")]
+    commit_seconds: Annotated[float, Meta(description="of these, at their ends: what was left to write, and the sync")]
+    sync_seconds: Annotated[float, Meta(description="of these, waiting for stable media: the database's COMMIT alone")]
     units_written: Annotated[int, Meta(description="units that have ended well and could write")]
     commit_median_ms: Annotated[float, Meta(description="of the last units that could write")]
     commit_p99_ms: float

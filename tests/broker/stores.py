@@ -80,6 +80,10 @@ class RecordedStore:
         self._store = store
         self._in_use = threading.Lock()
 
+    @property
+    def sync_seconds(self) -> float:
+        return self._store.sync_seconds
+
     @contextmanager
     def unit(self, write: bool = True) -> Iterator[Unit]:
         record = UnitRecord(len(self.units) + 1, write)

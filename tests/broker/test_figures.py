@@ -463,7 +463,8 @@ async def test_how_the_store_does(bench: Bench) -> None:
     found = await result(bench.broker.figures())
     assert found.errors == {"StoreUnavailable": 1, "other": 1}
     assert found.units_written >= 4
-    assert found.unit_seconds >= found.commit_seconds > 0
+    assert found.unit_seconds >= found.commit_seconds >= found.sync_seconds
+    assert found.commit_seconds > 0
     assert found.commit_p99_ms >= found.commit_median_ms > 0
     assert (found.units, found.operations) == (bench.broker.units(), bench.broker.operations())
     assert found.waiting_claims == 0

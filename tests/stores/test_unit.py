@@ -233,3 +233,16 @@ def test_a_store_has_room_and_no_one_else_has_changed_it(verbs):
     verbs.create()
     assert verbs.store.has_room()
     assert not verbs.store.changed_elsewhere()
+
+
+def test_units_that_write_wait_for_stable_media(verbs):
+    """And those that only look do not. The store in memory has none to wait for."""
+    store = verbs.store
+    before = store.sync_seconds
+    with verbs.unit() as unit:
+        unit.create_queue("synced", Settings(), verbs.now)
+    after = store.sync_seconds
+    assert (after > before) is not store.url.startswith("memory:")
+    with verbs.unit(write=False) as unit:
+        unit.list_queues(0, 1)
+    assert store.sync_seconds == after

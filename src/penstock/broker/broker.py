@@ -100,6 +100,7 @@ class LocalBroker:
     def __init__(
         self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings = Timings()
     ) -> None:
+        self._store = store
         self._counting = Counting()
         units = Units(store, clock, self._counting)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
@@ -172,6 +173,9 @@ class LocalBroker:
     def commit_seconds(self) -> float:
         return self._counting.commit_seconds
 
+    def sync_seconds(self) -> float:
+        return self._store.sync_seconds
+
     def units_written(self) -> int:
         return self._counting.units_written
 
@@ -212,6 +216,7 @@ class LocalBroker:
                 operations=self.operations(),
                 unit_seconds=counting.unit_seconds,
                 commit_seconds=counting.commit_seconds,
+                sync_seconds=self._store.sync_seconds,
                 units_written=counting.units_written,
                 commit_median_ms=median,
                 commit_p99_ms=p99,

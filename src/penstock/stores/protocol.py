@@ -732,6 +732,9 @@ class Store(Protocol):
     inline: bool
     # How many units may be open at the same time.
     lanes: int
+    # How long units that ended well have waited, in all, until what they wrote was on stable media: for the COMMIT of a
+    # database, or for the syncs of files.
+    sync_seconds: float
 
     @property
     def ahead_ms(self) -> int:

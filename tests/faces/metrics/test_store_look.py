@@ -24,6 +24,7 @@ FIGURES = StoreFigures(
     operations=1,
     unit_seconds=1.0,
     commit_seconds=1.0,
+    sync_seconds=0.5,
     units_written=1,
     commit_median_ms=1.0,
     commit_p99_ms=1.0,

@@ -16,6 +16,7 @@ from penstock.faces.metrics.totals import (
     REQUEST_SECONDS,
     REQUESTS,
     STORE_ERRORS,
+    SYNC_SECONDS,
     UNIT_OPERATIONS,
     UNIT_SECONDS,
     UNITS_WRITTEN,
@@ -129,7 +130,8 @@ def _of_units(report: ServerReport) -> Iterator[Family]:
         began_at,
     )
     yield counter(UNIT_SECONDS, "Time spent in transactions that succeeded.")
-    yield counter(COMMIT_SECONDS, "The part of it spent committing, until everything was on stable media.")
+    yield counter(COMMIT_SECONDS, "The part of it spent committing: writing what was left, and the sync.")
+    yield counter(SYNC_SECONDS, "The part of that spent waiting until everything was on stable media.")
     yield counter(UNITS_WRITTEN, "Transactions that succeeded and were allowed to write.")
     yield counter(STORE_ERRORS, "Transactions that failed, by the kind of error.", ("kind",))
 

@@ -19,6 +19,7 @@ WAIT_SECONDS = "wait_seconds"
 UNIT_OPERATIONS = "unit_operations"
 UNIT_SECONDS = "unit_seconds"
 COMMIT_SECONDS = "commit_seconds"
+SYNC_SECONDS = "sync_seconds"
 UNITS_WRITTEN = "units_written"
 STORE_ERRORS = "store_errors"
 # Told even if there were none, so that the first is seen as a change.
@@ -50,6 +51,7 @@ def broker_totals(broker: LocalBroker) -> Totals:
         UNIT_OPERATIONS: {nothing: (*broker.unit_sizes(), broker.operations())},
         UNIT_SECONDS: {nothing: (broker.unit_seconds(),)},
         COMMIT_SECONDS: {nothing: (broker.commit_seconds(),)},
+        SYNC_SECONDS: {nothing: (broker.sync_seconds(),)},
         UNITS_WRITTEN: {nothing: (broker.units_written(),)},
         STORE_ERRORS: {(kind,): (count,) for kind, count in errors.items()},
     }

@@ -27,6 +27,7 @@ class MemoryStore:
 
     def __init__(self, random: Random, limits: Limits = Limits()) -> None:
         self.limits = limits
+        self.sync_seconds = 0.0
         self._tables = Tables(ids.new_origin(random))
         self.secret = random.randbytes(32)
 

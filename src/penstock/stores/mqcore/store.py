@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ class MqCoreStore:
     def __init__(self, url: str, root: Path, options: MqCoreOptions, random: Random, limits: Limits = Limits()) -> None:
         self.url = url
         self.limits = limits
+        self.sync_seconds = 0.0
         self.root = root
         self._options = options
         self._random = random
@@ -101,7 +103,10 @@ class MqCoreStore:
         try:
             yield unit
             unit.end()
+            began = time.perf_counter()
             round_.commit()
+            if write:
+                self.sync_seconds += time.perf_counter() - began
         except OSError as error:
             # Perhaps a sync has failed. What the kernel then holds in its cache need not be on the disk, and a second
             # sync of the same descriptor would say nothing about it.

@@ -210,6 +210,8 @@ class NetworkStore:
         self.url = url
         self.lanes = lanes
         self.limits = limits
+        self.sync_seconds = 0.0
+        self._counting = threading.Lock()
         self._clock = clock
         # The database's time, and when it was that by the clock that is never set.
         self._told: tuple[int, float] | None = None
@@ -239,10 +241,14 @@ class NetworkStore:
             try:
                 yield link.unit
                 session.flush()
+                began = time.perf_counter()
                 link.engine.commit()
             except BaseException as error:
                 self._abandon(link, error)
                 raise
+            if write:
+                with self._counting:
+                    self.sync_seconds += time.perf_counter() - began
             # Before another unit has the connection.
             stirred = session.stirred | session.sent_to
             self._keep(link)

@@ -330,6 +330,7 @@ class SqliteStore:
             raise InvalidSetting("apsw must be built with SQLITE_ENABLE_CARRAY, as the packages on PyPI are")
         self.url = url
         self.limits = limits
+        self.sync_seconds = 0.0
         self._sql = STATEMENTS.of(SqliteSql)
         self._look_s = look_s
         self._monotonic = monotonic
@@ -458,7 +459,10 @@ class SqliteStore:
                 self._write_units += 1
                 if self._write_units == _UNITS_BEFORE_LENGTHENING:
                     self._lengthen_log()
+            began = time.perf_counter()
             self._engine.run("COMMIT")
+            if write:
+                self.sync_seconds += time.perf_counter() - began
         except BaseException as error:
             self.lose_unit(error)
             raise
