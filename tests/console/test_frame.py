@@ -30,7 +30,7 @@ def test_pages_are_for_everybody(queues: ThreadServer, visitors: Visitors, dark:
     look = f"{'phone' if phone else 'wide'}-{'dark' if dark else 'light'}"
     visitor.go()
     expect(visitor.page.get_by_role("rowheader", name="orders", exact=True)).to_be_visible()
-    expect(visitor.page.locator("#health")).to_contain_text("Well")
+    expect(visitor.page.locator("#health")).to_contain_text("Healthy")
     visitor.picture(f"queues-{look}")
     assert visitor.violations() == []
     visitor.go("/console/keys?key=nobody&action=post&queue=orders")
