@@ -23,9 +23,12 @@ pytest_plugins = ["tests.databases"]
 
 class Scheduling(LoadScopeScheduling):
     """Tests go to whichever worker is free, but those of Spark to one: each session takes seconds to start, and half
-    the machine while it runs."""
+    the machine while it runs. So do those of the console: while their browser runs, so does an event loop in the main
+    thread, and no test in between could have one of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith("tests/console/"):
+            return "tests/console"
         if not nodeid.startswith("tests/spark/"):
             return nodeid
         return nodeid.partition("::")[0] if nodeid.startswith("tests/spark/cluster/") else "tests/spark"

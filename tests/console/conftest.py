@@ -71,7 +71,7 @@ class Visitor:
         return [f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']]}" for one in serious]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     if PROGRAM is None:
         not_installed("chromium")
@@ -79,7 +79,7 @@ def playwright() -> Iterator[Playwright]:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     opened = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
     yield opened
