@@ -28,10 +28,14 @@ _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "data",
 _BUILD_SDIST = "from setuptools.build_meta import build_sdist; build_sdist({!r})"
 
 
+def tried(*command: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Without the path to the package under test, which pip would take for an installed one."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environ
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
 def run(*command: str | Path, cwd: Path, **environ: str) -> None:
-    environment = {**os.environ, **environ}
-    environment.pop("PYTHONPATH", None)
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    done = tried(*command, cwd=cwd, **environ)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -84,7 +88,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pins.write_text("\n".join(re.findall(r"^[\w.-]+==[^\\\n]*", required, re.MULTILINE)))
     pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet"]
     command = [*pip, "--disable-pip-version-check", "--constraint", pins, f"{wheel}[{EXTRAS}]"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = tried(*command, cwd=folder.parent)
     if done.returncode and re.search("No matching distribution|connection", done.stderr):
         lacking("no package index can be reached", done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr
