@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from msgspec import msgpack
 
 from penstock.edge.limits import Gauges
-from penstock.faces.metrics import ServerReport, Totals, total_of
+from penstock.faces.metrics import ProcessTotals, ServerReport, total_of
 from penstock.model import ProcessReport
 from penstock.server.sheets import Sheets
 
@@ -43,7 +43,7 @@ _WRITE_S: Final = 1.0
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 Count: TypeAlias = Callable[[], int]
-CountTotals: TypeAlias = Callable[[], Totals]
+CountTotals: TypeAlias = Callable[[], ProcessTotals]
 
 _read_totals: Final = msgpack.Decoder(dict[str, dict[tuple[str, ...], list[float]]]).decode
 
@@ -56,7 +56,7 @@ class Board:
         self.numbers = memoryview(mmap.mmap(-1, len(processes) * len(_NAMES) * _BYTES)).cast("q")
         self._sheets = Sheets(len(processes))
         # As they were read last, should a sheet be written again and again while it is being read.
-        self._totals: dict[int, Totals] = {}
+        self._totals: dict[int, ProcessTotals] = {}
         self.began_at = time.time()
 
     def place(self, process: str) -> Place:
@@ -69,14 +69,14 @@ class Board:
             if name not in _TOTALS:
                 self.numbers[number] = 0
 
-    def totals_at(self, place: int) -> Totals:
+    def totals_at(self, place: int) -> ProcessTotals:
         """What the process in this place has counted, and those that were there before it."""
         data = self._sheets.read(place)
         if data:
             self._totals[place] = _read_totals(data)
         return self._totals.get(place, {})
 
-    def write_totals(self, place: int, totals: Totals) -> None:
+    def write_totals(self, place: int, totals: ProcessTotals) -> None:
         self._sheets.write(place, msgpack.encode(totals))
 
     def report(self) -> ServerReport:
@@ -125,7 +125,7 @@ class Place:
     def write(self, name: str, value: int) -> None:
         self._numbers[name].set(value)
 
-    def write_totals(self, totals: Sequence[Totals]) -> None:
+    def write_totals(self, totals: Sequence[ProcessTotals]) -> None:
         self.board.write_totals(self._number, total_of((self._begun, *totals)))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from penstock.edge.http import Request, Response
 from penstock.edge.router import BodyRule, Route
 from penstock.errors import CallerError, NotPermitted, TryAgain
-from penstock.faces.answers import error_response
+from penstock.faces.answers import encode_json, error_response
 from penstock.faces.console.forms import TOKEN, Form, read_form
 from penstock.faces.console.gate import HOME, POLL, Needs, Visitor, cookies, is_fragment
 from penstock.faces.console.rendering import environment
@@ -104,8 +104,6 @@ class Visit:
 
     def json(self, value: object) -> Response:
         """Figures for a chart."""
-        from penstock.faces.answers import encode_json
-
         return Response(200, encode_json(value), ((b"Content-Type", b"application/json"), *_HEADERS[1:]))
 
     def done(self, text: str, to: str = HOME) -> Response:

@@ -13,16 +13,16 @@ from __future__ import annotations
 from penstock.faces.metrics.families import ServerReport
 from penstock.faces.metrics.routes import Look, Reports, metrics_routes
 from penstock.faces.metrics.store_look import AskStore, StoreLook, StoreReport
-from penstock.faces.metrics.totals import Totals, broker_totals, total_of, traffic_totals
+from penstock.faces.metrics.totals import ProcessTotals, broker_totals, total_of, traffic_totals
 
 __all__ = [
     "AskStore",
     "Look",
+    "ProcessTotals",
     "Reports",
     "ServerReport",
     "StoreLook",
     "StoreReport",
-    "Totals",
     "broker_totals",
     "metrics_routes",
     "total_of",

@@ -22,11 +22,10 @@ from penstock.faces.metrics.totals import (
     UNITS_WRITTEN,
     WAIT_SECONDS,
     Numbers,
-    Totals,
+    ProcessTotals,
 )
 from penstock.faces.metrics.writing import Family
-from penstock.model import Overview, OverviewRow, ProcessReport, StoreFigures
-from penstock.model import Totals as QueueTotals
+from penstock.model import Overview, OverviewRow, ProcessReport, StoreFigures, Totals
 
 _ROUTE: Final = ("api", "method", "route")
 _PROCESS: Final = ("process",)
@@ -52,7 +51,7 @@ class ServerReport(Struct, frozen=True):
     epoch."""
 
     processes: Sequence[ProcessReport] = ()
-    totals: Totals = {}
+    totals: ProcessTotals = {}
     began_at: float = 0.0
 
 
@@ -168,7 +167,7 @@ def _of_queues(overview: Overview) -> Iterator[Family]:
         yield Family(f"queue_{name}", "counter", told, _QUEUE, samples)
 
 
-def _total(totals: QueueTotals, name: str) -> int:
+def _total(totals: Totals, name: str) -> int:
     value: int = getattr(totals, name)
     return value
 

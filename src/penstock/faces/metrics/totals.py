@@ -11,7 +11,7 @@ from penstock.edge.http import Traffic
 # By the key of a family, then by the values of its labels. A counter is one number; a histogram has one for each
 # bucket, which counts what is in no bucket before it, and then the sum of all that was observed.
 Numbers: TypeAlias = Mapping[tuple[str, ...], Sequence[float]]
-Totals: TypeAlias = Mapping[str, Numbers]
+ProcessTotals: TypeAlias = Mapping[str, Numbers]
 
 REQUESTS = "requests"
 REQUEST_SECONDS = "request_seconds"
@@ -26,7 +26,7 @@ STORE_ERRORS = "store_errors"
 _ERRORS = ("StoreBusy", "StoreFull", "StoreUnavailable", "StoreCorrupt", "StoreReadOnly", "other")
 
 
-def total_of(parts: Iterable[Totals]) -> dict[str, dict[tuple[str, ...], list[float]]]:
+def total_of(parts: Iterable[ProcessTotals]) -> dict[str, dict[tuple[str, ...], list[float]]]:
     """All of them together."""
     whole: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for part in parts:
@@ -38,12 +38,12 @@ def total_of(parts: Iterable[Totals]) -> dict[str, dict[tuple[str, ...], list[fl
     return whole
 
 
-def traffic_totals(traffics: Iterable[Traffic]) -> Totals:
+def traffic_totals(traffics: Iterable[Traffic]) -> ProcessTotals:
     """Those that have been asked for: a route that no one uses has no series."""
     return total_of(map(_totals, _with_parts(traffics)))
 
 
-def broker_totals(broker: LocalBroker) -> Totals:
+def broker_totals(broker: LocalBroker) -> ProcessTotals:
     """What the broker of this process has asked of its store."""
     nothing: tuple[str, ...] = ()
     errors = {**dict.fromkeys(_ERRORS, 0), **broker.store_errors()}
@@ -57,7 +57,7 @@ def broker_totals(broker: LocalBroker) -> Totals:
     }
 
 
-def _totals(traffic: Traffic) -> Totals:
+def _totals(traffic: Traffic) -> ProcessTotals:
     labels = (traffic.api, traffic.method, traffic.route)
     return {
         REQUESTS: {(*labels, str(status)): (count,) for status, count in traffic.statuses.items()},

@@ -21,7 +21,7 @@ class Family(Struct, frozen=True):
     """What Prometheus calls so: series that differ only in their labels. A counter's name is without `_total`, that of
     an info without `_info`.
 
-    `samples` are by the values of the labels: one number each, and of a histogram as in `Totals`, whose `bounds` are
+    `samples` are by the values of the labels: one number each, and of a histogram as in `Numbers`, whose `bounds` are
     the upper ends of all buckets but the last. `began_at` is when its totals were 0, in seconds since the epoch, if
     that is known.
     """

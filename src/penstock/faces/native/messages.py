@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -293,59 +293,51 @@ def body_texts(body: bytes) -> tuple[str | UnsetType, str | UnsetType]:
         return UNSET, base64.b64encode(body).decode()
 
 
-def message_view(message: Message) -> MessageView:
-    text, in_base64 = body_texts(message.body)
-    return MessageView(
+_Told: TypeAlias = tuple[
+    str,
+    str,
+    str | None,
+    dict[str, str],
+    int,
+    int,
+    int,
+    str | None,
+    str | None,
+    int | None,
+    str | UnsetType,
+    str | UnsetType,
+]
+
+
+def _told(message: Message, ready_at: int) -> _Told:
+    """What every view of a message begins with, in the order of its fields."""
+    return (
         message.id,
         message.queue,
         message.content_type,
         message.attributes or {},
         message.sent_at,
-        message.ready_at,
+        ready_at,
         message.receives,
         message.came_from,
         message.group,
         message.first_claimed_at,
-        text,
-        in_base64,
+        *body_texts(message.body),
     )
+
+
+def message_view(message: Message) -> MessageView:
+    return MessageView(*_told(message, message.ready_at))
 
 
 def _peeked_view(message: Message) -> PeekedMessage:
-    text, in_base64 = body_texts(message.body)
-    return PeekedMessage(
-        message.id,
-        message.queue,
-        message.content_type,
-        message.attributes or {},
-        message.sent_at,
-        _ready_at(message),
-        message.receives,
-        message.came_from,
-        message.group,
-        message.first_claimed_at,
-        text,
-        in_base64,
-        behind=message.ready_at == limits.BEHIND,
-    )
+    return PeekedMessage(*_told(message, _ready_at(message)), behind=message.ready_at == limits.BEHIND)
 
 
 def looked_at_view(found: Found) -> LookedAtMessage:
     message = found.message
-    text, in_base64 = body_texts(message.body)
     return LookedAtMessage(
-        message.id,
-        message.queue,
-        message.content_type,
-        message.attributes or {},
-        message.sent_at,
-        _ready_at(message),
-        message.receives,
-        message.came_from,
-        message.group,
-        message.first_claimed_at,
-        text,
-        in_base64,
+        *_told(message, _ready_at(message)),
         behind=message.ready_at == limits.BEHIND,
         state=found.state,
         shipped=found.shipped,
