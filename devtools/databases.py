@@ -49,9 +49,10 @@ class Databases(ABC):
         self.url = url
         self._made: list[str] = []
 
-    def new_url(self) -> str:
+    def new_url(self, options: str = "") -> str:
+        """`options` are what the server's CREATE DATABASE takes after the name."""
         url = urlsplit(self.url)._replace(path=f"/penstock_{secrets.token_hex(6)}").geturl()
-        self._create(database_of(url))
+        self._create(f"{database_of(url)} {options}")
         self._made.append(url)
         return url
 
@@ -71,7 +72,7 @@ class Databases(ABC):
         self.close()
 
     @abstractmethod
-    def _create(self, name: str) -> None: ...
+    def _create(self, name_and_options: str) -> None: ...
 
     @abstractmethod
     def _drop(self, name: str) -> None: ...
@@ -85,8 +86,8 @@ def database_of(url: str) -> str:
 
 
 class PostgresDatabases(Databases):
-    def _create(self, name: str) -> None:
-        self._run(f"CREATE DATABASE {name}")
+    def _create(self, name_and_options: str) -> None:
+        self._run(f"CREATE DATABASE {name_and_options}")
 
     def _drop(self, name: str) -> None:
         while True:
@@ -108,9 +109,9 @@ class PostgresDatabases(Databases):
 
 
 class MariadbDatabases(Databases):
-    def _create(self, name: str) -> None:
+    def _create(self, name_and_options: str) -> None:
         with mariadb_connection(self.url) as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE DATABASE {name}")
+            cursor.execute(f"CREATE DATABASE {name_and_options}")
 
     def _drop(self, name: str) -> None:
         with mariadb_connection(self.url) as connection, connection.cursor() as cursor:

@@ -91,17 +91,13 @@ def test_a_schema_in_which_we_may_create_nothing(postgres_url: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
 def test_a_database_of_another_encoding(shared_postgres: Any, encoding: str) -> None:
-    name = f"penstock_{encoding.lower()}"
-    url = urlsplit(shared_postgres.url)._replace(path=f"/{name}").geturl()
-    create = f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
-    with psycopg.connect(shared_postgres.url, autocommit=True) as connection:
-        connection.execute(create.encode())
-        try:
-            with pytest.raises(InvalidSetting, match=f"{encoding}; Penstock needs UTF8"):
-                open_store(url)
-            assert tables(url) == []
-        finally:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    url = shared_postgres.new_url(f"ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(InvalidSetting, match=f"{encoding}; Penstock needs UTF8"):
+            open_store(url)
+        assert tables(url) == []
+    finally:
+        shared_postgres.drop(url)
 
 
 def test_many_open_an_empty_database_at_once(url: str) -> None:
