@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.client import Client
+from penstock.timings import Timings
 from tests.servers import ThreadServer
 from tests.waiting import wait_until
 
 
 def answer_under_load(folder: Path) -> bytes:
-    server = ThreadServer(f"sqlite:///{folder}/penstock.db")
+    # A scrape that does not wait for its store has no figures of it.
+    server = ThreadServer(f"sqlite:///{folder}/penstock.db", timings=Timings(probe_s=60))
     try:
         with Client(server.url) as client:
             client.create_queue("q")
@@ -19,13 +21,16 @@ def answer_under_load(folder: Path) -> bytes:
             client.ack("q", [message.receipt])
             client.claim("q", wait_ms=10)
 
-        def answer() -> bytes:
-            with server.talk() as talk:
-                return talk("GET", "/metrics").body
+        told = b""
 
-        # Which another edge may have served, of which this one hears within a second.
-        wait_until(lambda: b"penstock_waiting_request_duration_seconds_count" in answer())
-        wait_until(lambda: b'route="/metrics"' in answer())
-        return answer()
+        def is_all_told() -> bool:
+            nonlocal told
+            with server.talk() as talk:
+                told = talk("GET", "/metrics").body
+            return b"penstock_waiting_request_duration_seconds_count" in told and b'route="/metrics"' in told
+
+        # Another edge may have served them, of which this one hears within a second.
+        wait_until(is_all_told)
+        return told
     finally:
         server.stop()

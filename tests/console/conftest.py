@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
 
 from tests.chromium import PROGRAM
 from tests.keys.conftest import KeyStore
@@ -26,6 +26,7 @@ FLAGS = [
 ]
 # On a busy machine a browser takes its time; nothing here depends on how much.
 PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 
@@ -81,7 +82,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    opened = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
+    opened = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS, timeout=PATIENCE_MS)
     yield opened
     opened.close()
 

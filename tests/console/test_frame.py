@@ -83,7 +83,7 @@ def test_a_key_is_made_used_and_revoked(tmp_path: Path, visitors: Visitors, dark
         boss.picture(f"keys-{look}")
         # The page of the other one notices by itself.
         reader.expected |= {"401"}
-        expect(reader.page.get_by_text("was revoked")).to_be_visible(timeout=60_000)
+        expect(reader.page.get_by_text("was revoked")).to_be_visible()
         boss.page.get_by_role("button", name="Sign out").click()
         expect(boss.page.get_by_text("You are signed out")).to_be_visible()
 
@@ -123,7 +123,7 @@ def test_a_live_page_survives_a_restart(tmp_path: Path, visitors: Visitors) -> N
             "htmx:",
         }
         first.kill()
-        expect(visitor.page.locator("#lost")).to_be_visible(timeout=60_000)
+        expect(visitor.page.locator("#lost")).to_be_visible()
         visitor.picture("connection-lost")
         second = ServerProcess(tmp_path, port=first.port)
     finally:
@@ -131,7 +131,7 @@ def test_a_live_page_survives_a_restart(tmp_path: Path, visitors: Visitors) -> N
     try:
         with second.talk() as talk:
             talk("PUT", "/v1/queues/meanwhile", {})
-        expect(visitor.page.get_by_role("rowheader")).to_have_text(["before", "meanwhile"], timeout=60_000)
+        expect(visitor.page.get_by_role("rowheader")).to_have_text(["before", "meanwhile"])
         expect(visitor.page.locator("#lost")).to_be_hidden()
     finally:
         second.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.conftest import PATIENCE_MS, Visitors
+from tests.console.conftest import Visitors
 from tests.servers import ThreadServer
 
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -78,7 +78,7 @@ def test_the_log_of_actions_is_alive(failures: ThreadServer, visitors: Visitors)
     with failures.talk() as talk:
         talk("POST", "/v1/queues/orders-dead/purge", {})
     row = visitor.page.locator("tbody tr")
-    expect(row).to_have_count(1, timeout=PATIENCE_MS)
+    expect(row).to_have_count(1)
     expect(row).to_contain_text("queue.purge")
     expect(row.locator("td.figure")).to_have_text("4")
     visitor.page.get_by_role("link", name="Clear").click()

@@ -167,7 +167,7 @@ def test_numbers_change_by_themselves(busy: ThreadServer, visitors: Visitors) ->
     expect(overview.page.get_by_role("rowheader", name="orders-new")).to_be_visible()
     expect(tile(queue.page, "Ready")).to_have_text("32")
     latest = queue.page.locator("#chart-depth .figures tr").nth(1)
-    expect(latest.get_by_role("cell").nth(1)).to_have_text("32", timeout=60_000)
+    expect(latest.get_by_role("cell").nth(1)).to_have_text("32")
 
 
 def test_a_queue_that_is_deleted_meanwhile_says_so(busy: ThreadServer, visitors: Visitors) -> None:
@@ -177,7 +177,7 @@ def test_a_queue_that_is_deleted_meanwhile_says_so(busy: ThreadServer, visitors:
     visitor.expected.add("404")
     with busy.talk() as talk:
         talk("DELETE", "/v1/queues/mail.welcome")
-    expect(visitor.page.get_by_role("heading", name="Not found")).to_be_visible(timeout=60_000)
+    expect(visitor.page.get_by_role("heading", name="Not found")).to_be_visible()
     expect(visitor.page.get_by_text("Queue 'mail.welcome' does not exist.")).to_be_visible()
     visitor.picture("queue-gone")
     visitor.page.get_by_role("link", name="To the queues").click()
@@ -201,5 +201,5 @@ def test_a_key_that_may_only_look_is_offered_nothing_else(tmp_path: Path, visito
             expect(looker.page.get_by_role(role, name=name)).to_have_count(0)
         # What one does, the other sees.
         boss.page.get_by_role("button", name="Pause").click()
-        expect(looker.page.locator("#state .pill")).to_have_text("paused", timeout=60_000)
+        expect(looker.page.locator("#state .pill")).to_have_text("paused")
         looker.picture("queue-looker")

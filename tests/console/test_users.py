@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from tests.console.conftest import PATIENCE_MS, Visitors, server_with_keys
+from tests.console.conftest import Visitors, server_with_keys
 from tests.servers import ThreadServer
 
 # A form that the page does not have, with the right token.
@@ -32,7 +32,7 @@ def test_two_users_at_once_see_what_each_may_see(tmp_path: Path, visitors: Visit
                 (reader, ["orders"], {"Queues"}),
             ):
                 visitor.go("/console?sort=name")
-                expect(visitor.page.locator("tbody th")).to_have_text(queues, timeout=PATIENCE_MS)
+                expect(visitor.page.locator("tbody th")).to_have_text(queues)
                 shown = set(
                     visitor.page.get_by_role("navigation", name="Console").get_by_role("link").all_inner_texts()
                 )
@@ -45,8 +45,8 @@ def test_two_users_at_once_see_what_each_may_see(tmp_path: Path, visitors: Visit
             for name in ("orders-new", "payroll-new"):
                 talk("PUT", f"/v1/queues/{name}", {}, **bearer)
             everything = ["orders", "orders-new", "payroll", "payroll-new"]
-            expect(boss.page.locator("tbody th")).to_have_text(everything, timeout=PATIENCE_MS)
-            expect(reader.page.locator("tbody th")).to_have_text(["orders", "orders-new"], timeout=PATIENCE_MS)
+            expect(boss.page.locator("tbody th")).to_have_text(everything)
+            expect(reader.page.locator("tbody th")).to_have_text(["orders", "orders-new"])
         # On the page of one queue, what one of them does is seen by the other, who is offered nothing of it.
         for visitor in (boss, reader):
             visitor.go("/console/queues/orders")
@@ -58,7 +58,7 @@ def test_two_users_at_once_see_what_each_may_see(tmp_path: Path, visitors: Visit
             expect(reader.page.get_by_role("link", name=name)).to_have_count(0)
         boss.page.get_by_role("button", name="Pause").click()
         expect(boss.page.get_by_role("button", name="Resume")).to_be_visible()
-        expect(reader.page.locator("#main").get_by_text("paused").first).to_be_visible(timeout=PATIENCE_MS)
+        expect(reader.page.locator("#main").get_by_text("paused").first).to_be_visible()
         reader.picture("paused-by-another")
         reader.expected.add("403")
         for deed in ("resume", "pause", "release", "purge", "delete"):
@@ -92,7 +92,7 @@ def test_a_key_is_revoked_while_its_page_is_live(tmp_path: Path, visitors: Visit
         dialog.get_by_role("button", name="Revoke").click()
         expect(boss.page.get_by_text("The key reader is revoked")).to_be_visible()
         # The page of the other one notices by itself.
-        expect(reader.page.get_by_text("was revoked")).to_be_visible(timeout=PATIENCE_MS)
+        expect(reader.page.get_by_text("was revoked")).to_be_visible()
         reader.picture("revoked-in-the-middle")
         assert reader.violations() == []
         reader.expected.add("422")
@@ -133,7 +133,7 @@ def test_the_first_key_locks_no_one_out_who_makes_it(server: ThreadServer, visit
     maker.picture("first-key-made")
     assert maker.violations() == []
     # The others are asked for a key, by the page that they have open.
-    expect(other.page.get_by_label("API key")).to_be_visible(timeout=PATIENCE_MS)
+    expect(other.page.get_by_label("API key")).to_be_visible()
     # The maker goes on, makes another, signs out, and comes in again with the secret.
     maker.page.get_by_role("link", name="Done").click()
     row = maker.page.get_by_role("row").filter(has_text="boss")

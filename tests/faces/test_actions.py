@@ -121,7 +121,7 @@ def served(folder: Path, secret: str | None) -> Iterator[Served]:
 
 def settle_moves(api: Served) -> None:
     def ended() -> bool:
-        return all(move["status"] != "IN_PROGRESS" for move in api("GET", "/v1/moves").json["moves"])  # type: ignore[index]
+        return all(move["status"] != "in-progress" for move in api("GET", "/v1/moves").json["moves"])  # type: ignore[index]
 
     wait_until(ended)
 

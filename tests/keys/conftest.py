@@ -65,6 +65,6 @@ def keyed(key_store: KeyStore, tmp_path: Path):
         server.stop()
 
 
-def eventually(holds: Callable[[], bool], within_s: float = 10) -> None:
-    """A running server notices a change of the keys within about a second."""
-    wait_until(holds, within_s)
+def eventually(holds: Callable[[], bool]) -> None:
+    """A running server notices a change of the keys within about a second, a busy one later."""
+    wait_until(holds)

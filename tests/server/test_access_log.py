@@ -9,13 +9,14 @@ import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.keys.test_http import bearer
+from tests.server.test_systemd import Listener
 from tests.servers import ServerProcess, ThreadServer
 from tests.waiting import wait_until
 
@@ -28,26 +29,19 @@ def start(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
     servers = []
 
     def begin(*flags: str) -> ServerProcess:
-        """One that logs errors alone does not say where it listens: the port is chosen for it."""
+        """One that logs errors alone does not log where it listens, but tells systemd."""
         if "error" not in flags:
             servers.append(ServerProcess(tmp_path, *flags))
             return servers[-1]
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        servers.append(server := ServerProcess(tmp_path, *flags, port=port, waits=False))
-        server.url = f"http://127.0.0.1:{port}"
-        wait_until(lambda: answers(server))
+        with closing(Listener(f"{tmp_path}/n")) as systemd:
+            environ = {**os.environ, **systemd.environ}
+            servers.append(server := ServerProcess(tmp_path, *flags, waits=False, env=environ))
+            server.url = systemd.hear()["STATUS"].removeprefix("serves ")
         return server
 
     yield begin
     for server in servers:
         server.stop()
-
-
-def answers(server: ServerProcess) -> bool:
-    with suppress(OSError), server.talk() as talk:
-        return talk("GET", "/health/live").status == 200
-    return False
 
 
 def lines(server: ServerProcess) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from penstock.edge.http import Request, Response
 from penstock.errors import CommitterGone, StoreBusy, StoreUnavailable
 from penstock.faces.probes import Probes
 from penstock.pending import Pending
+from penstock.timings import Timings
 from tests.keys.test_http import bearer
 from tests.server.test_workers import Start, start
 from tests.servers import WORKERS, ServerProcess, ThreadServer
@@ -33,9 +34,13 @@ READY = {
 ASK = Request("GET", "/health/ready")
 
 
+# A store that is slow is waited for, and no look at the API keys comes in between.
+PATIENT = Timings(probe_s=60, keys_s=3_600)
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    server = ThreadServer(f"sqlite:///{tmp_path}/p.db")
+    server = ThreadServer(f"sqlite:///{tmp_path}/p.db", timings=PATIENT)
     yield server
     server.stop()
 
@@ -232,7 +237,7 @@ def test_who_was_told_to_stop_is_not_ready(start: Start, workers: int) -> None:
 
 @pytest.mark.skipif(WORKERS > 1, reason="asks the broker of one process")
 async def test_the_broker_tells_of_room_as_of_its_last_unit(tmp_path: Path) -> None:
-    server = ThreadServer(f"sqlite:///{tmp_path}/p.db")
+    server = ThreadServer(f"sqlite:///{tmp_path}/p.db", timings=PATIENT)
     try:
         for roomy in (True, False, True):
             server.store.has_room = lambda roomy=roomy: roomy

@@ -60,7 +60,8 @@ def test_queues_are_sorted_filtered_and_paged(native, talk):
 
 def test_spark_lines_are_there_on_request(native, talk):
     native.send("a", "b")
-    wait_until(lambda: talk("GET", "/v1/overview?sparks=true").json["rows"][0]["sent_by_minute"][-1] == 2)
+    # Not in the last minute, which may just have begun.
+    wait_until(lambda: sum(talk("GET", "/v1/overview?sparks=true").json["rows"][0]["sent_by_minute"]) == 2)
     [row] = talk("GET", "/v1/overview?sparks=true").json["rows"]
     assert len(row["sent_by_minute"]) == len(row["acked_by_minute"]) == 60
 
@@ -84,7 +85,8 @@ def test_the_history_of_a_queue(native, talk):
     native.done("ack", claimed["receipt"])
     hour = talk("GET", "/v1/queues/q/history").json
     assert (hour["span"], hour["bucket_ms"], len(hour["since"])) == ("hour", 60_000, 60)
-    assert (hour["sent"][-1], hour["claims"][-1], hour["acked"][-1], hour["ready"][-1]) == (2, 1, 1, 1)
+    # Over all minutes: the last one may have begun since.
+    assert (sum(hour["sent"]), sum(hour["claims"]), sum(hour["acked"]), hour["ready"][-1]) == (2, 1, 1, 1)
     assert all(len(column) == 60 for column in hour.values() if isinstance(column, list))
     day = talk("GET", "/v1/queues/q/history?span=day").json
     assert (day["span"], day["bucket_ms"], len(day["since"]), sum(day["sent"])) == ("day", 600_000, 144, 2)

@@ -388,14 +388,14 @@ def test_head_answers_as_get_without_a_body(native: Native) -> None:
 
 
 def test_a_backoff_delays_what_comes_back(native: Native, server: ThreadServer) -> None:
-    native.create("patient", visibility_ms=1_000, backoff={"first_ms": 5_000, "most_ms": 60_000})
+    native.create("patient", visibility_ms=10_000, backoff={"first_ms": 5_000, "most_ms": 60_000})
     native.send("x", to="patient")
     [message] = native.claim("patient")
     assert native.done("release", message["receipt"], queue="patient") == [True]
     assert (native.claim("patient"), native.count("patient")["delayed"]) == ([], 1)
     server.clock.advance(5)
     assert native.claim("patient")[0]["receives"] == 2
-    server.clock.advance(1)
+    server.clock.advance(10)
     assert (native.claim("patient"), native.count("patient")["delayed"]) == ([], 1)
     server.clock.advance(10)
     assert native.claim("patient")[0]["receives"] == 3
