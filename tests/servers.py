@@ -307,6 +307,11 @@ class ServerProcess:
         with ExitStack() as stack:
             yield [stack.enter_context(self.talk()) for _ in range(count)]
 
+    def waiting_claims(self) -> int:
+        """How many claims wait, as its processes tell each other once a second."""
+        with self.talk() as talk:
+            return sum(process["waiting_claims"] for process in talk("GET", "/v1/processes").json["processes"])
+
     def is_green(self) -> bool:
         """Whichever of its processes is asked."""
         with self.talks() as talks:

@@ -77,8 +77,9 @@ def test_without_peers_there_is_no_picture(tmp_path, capsys):
 
 
 def test_a_table_says_when_and_of_what_it_is(capsys):
+    before = str(Occasion.now())
     assert main([], {"nothing": nothing}, lambda _program: True) == 0
-    assert capsys.readouterr().out.splitlines()[0] == str(Occasion.now())
+    assert capsys.readouterr().out.splitlines()[0] in (before, str(Occasion.now()))  # at midnight, either of the days
 
 
 def test_a_round_asks_for_everything_and_finds_the_busiest_load():

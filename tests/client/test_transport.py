@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from penstock.client import AsyncClient, Client, ServerFailed, Unauthorized, Unavailable, UnexpectedAnswer, Unreachable
+from tests.waiting import wait_until
 
 QUEUES = b'{"total": 0, "queues": []}'
 
@@ -116,11 +117,11 @@ def test_a_server_that_dies_during_a_claim_is_unreachable(serve, connect):
     server = serve()
     with connect(server.url) as client:
         client.create_queue("jobs")
-        timer = threading.Timer(0.2, server.kill)
-        timer.start()
+        killer = threading.Thread(target=lambda: (wait_until(server.waiting_claims), server.kill()))
+        killer.start()
         with pytest.raises(Unreachable) as caught:
             client.claim("jobs", wait_ms=30_000)
-        timer.join()
+        killer.join()
         assert caught.value.sent
         with pytest.raises(Unreachable, match="cannot reach") as caught:
             client.claim("jobs")
@@ -129,8 +130,8 @@ def test_a_server_that_dies_during_a_claim_is_unreachable(serve, connect):
 
 def test_no_answer_in_time(connect):
     gate = socket.create_server(("127.0.0.1", 0))
-    with gate, connect(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=0.05) as client:
-        with pytest.raises(Unreachable, match=r"no answer from .* within 0\.05 s") as caught:
+    with gate, connect(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=0.5) as client:
+        with pytest.raises(Unreachable, match=r"no answer from .* within 0\.5 s") as caught:
             list(client.queues())
         assert caught.value.sent
 

@@ -10,6 +10,7 @@ import psycopg
 import pymysql
 
 from devtools.databases import database_of, mariadb_connection
+from tests.waiting import wait_until
 
 _POSTGRES = """
     SELECT pid FROM pg_stat_activity
@@ -40,15 +41,17 @@ def listening(url: str) -> set[int]:
 
 
 def cut_off(url: str) -> int:
-    """End all sessions but our own, and say how many there were."""
+    """End all sessions but our own, and say how many there were. By then they are gone: one that was told to end, but
+    has not yet, could end in the middle of what it is asked next."""
     with observing(url) as sessions:
         found = sessions()
-    if urlsplit(url).scheme == "mariadb":
-        with mariadb_connection(url) as connection, connection.cursor() as cursor:
-            for session in found:
-                with suppress(pymysql.err.OperationalError):  # it has left meanwhile
-                    cursor.execute(f"KILL {session}")
-    else:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", (list(found),))
+        if urlsplit(url).scheme == "mariadb":
+            with mariadb_connection(url) as connection, connection.cursor() as cursor:
+                for session in found:
+                    with suppress(pymysql.err.OperationalError):  # it has left meanwhile
+                        cursor.execute(f"KILL {session}")
+        else:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", (list(found),))
+        wait_until(lambda: found.isdisjoint(sessions()), every_s=0.001)
     return len(found)

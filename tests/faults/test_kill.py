@@ -64,7 +64,7 @@ def test_sigterm_does_not_wait_for_long_polls(serve) -> None:
     threads = [threading.Thread(target=poll) for _ in range(5)]
     for thread in threads:
         thread.start()
-    threading.Event().wait(0.3)  # another process does not tell when its polls wait
+    wait_until(lambda: server.waiting_claims() == 5)
     assert server.terminate() == 0
     for thread in threads:
         thread.join()

@@ -68,15 +68,18 @@ def test_a_move_survives_kill_9(serve, watched: Watched, base: str, space: str, 
     server = serve()
     with server.talk() as talk:
         reference = start(Emo(talk, base), "here", "there")
+    interrupted = 0
     for count in kills:
         watched.wait_until_moved(reference, count)
         server.kill()
-        assert watched.move(reference).status is MoveStatus.IN_PROGRESS
+        # Nearly done, it may have been quicker than we were.
+        interrupted += watched.move(reference).status is MoveStatus.IN_PROGRESS
         # The move may go on before it serves.
         server = serve(waits=False)
     server.wait_until_it_serves()
     with server.talk() as talk:
         assert end(Emo(talk, base), reference)["status"] == "COMPLETE"
+    assert interrupted
     assert watched.move(reference).moved == COUNT
     assert watched.bodies(f"{space}here") == []
     assert watched.bodies(f"{space}there") == list(range(COUNT))

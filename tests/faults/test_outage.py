@@ -123,7 +123,7 @@ def test_a_long_poll_lives_through_an_outage_unless_its_time_is_over(place: Plac
     with ThreadPoolExecutor(2) as pool, Talk(place.server.url, timeout=100) as one, Talk(place.server.url, 100) as two:
         patient = pool.submit(claim, one, "poll", wait_ms=60_000)
         hurried = pool.submit(two, "POST", "/v1/queues/poll/claim", {"wait_ms": 7_000})
-        threading.Event().wait(0.5)  # another process does not tell when its polls wait
+        wait_until(lambda: place.server.waiting_claims() == 2)
         place.database.stop()
         # Within this time the server looks by itself, and the database cannot say that there is no message.
         assert hurried.result().status == 503
@@ -169,7 +169,8 @@ def test_a_database_that_hangs_delays_and_loses_nothing(place: Place) -> None:
 
 @pytest.fixture
 def hurried(place: Place, tmp_path: Path) -> Iterator[ServerProcess]:
-    """Another server on the same database, which waits for it for a second."""
+    """Another server on the same database, which waits for it for a second. On a slow machine it may be refused at any
+    time: what has to be done is asked of the first server."""
     server = ServerProcess(tmp_path, "--store", place.store, "--store-timeout-s", "1", "--stop-grace-s", "1")
     yield server
     server.stop()
@@ -177,25 +178,28 @@ def hurried(place: Place, tmp_path: Path) -> Iterator[ServerProcess]:
 
 
 def test_a_database_that_hangs_for_long_is_told_and_forgotten_when_it_goes_on(
-    place: Place, hurried: ServerProcess
+    place: Place, talk: Talk, hurried: ServerProcess
 ) -> None:
-    with Talk(hurried.url, timeout=100) as talk:
-        assert talk("PUT", "/v1/queues/hangs").status == 201
-        assert send(talk, "hangs", "before").status == 201
+    assert talk("PUT", "/v1/queues/hangs").status == 201
+    assert send(talk, "hangs", "before").status == 201
+    with Talk(hurried.url, timeout=100) as refused:
         place.database.pause()
         for method, path, body in REQUESTS:
-            reply = ask(talk, method, path, body)
+            reply = ask(refused, method, path, body)
             assert (reply.status, int(reply.headers["Retry-After"]) > 0) == (503, True), (method, path, reply.body)
-        assert talk("GET", "/health").body == b"red"
+        assert refused("GET", "/health").body == b"red"
         place.database.resume()
-        wait_until(lambda: talk("GET", "/health").body == b"green")
-        wait_until(lambda: send(talk, "hangs", "after").status == 201)
-        assert claim(talk, "hangs") == ["before", "after"]
+        wait_until(lambda: refused("GET", "/health").body == b"green")
+        wait_until(lambda: send(refused, "hangs", "after").status == 201)
+    wait_until(place.server.is_green)
+    before, *after = claim(talk, "hangs")
+    # One that was refused for being late may have been stored all the same.
+    assert (before, set(after)) == ("before", {"after"})
 
 
-def test_a_hang_loses_nothing_that_was_promised(place: Place, hurried: ServerProcess) -> None:
+def test_a_hang_loses_nothing_that_was_promised(place: Place, talk: Talk, hurried: ServerProcess) -> None:
     crowd = Crowd([hurried.url], "refused")
-    crowd.create()
+    assert talk("PUT", crowd.path).status == 201
     crowd.start(senders=6, claimers=6)
     for _ in range(2):
         count = len(crowd.acked)
@@ -210,11 +214,11 @@ def test_a_hang_loses_nothing_that_was_promised(place: Place, hurried: ServerPro
     crowd.check(place.store)
 
 
-def test_a_server_ends_although_its_database_hangs(place: Place, hurried: ServerProcess) -> None:
-    with Talk(hurried.url, timeout=100) as talk:
-        assert talk("PUT", "/v1/queues/ends").status in (200, 201)
+def test_a_server_ends_although_its_database_hangs(place: Place, talk: Talk, hurried: ServerProcess) -> None:
+    assert talk("PUT", "/v1/queues/ends").status == 201
+    with Talk(hurried.url, timeout=100) as refused:
         place.database.pause()
-        assert send(talk, "ends", "x").status == 503
+        assert send(refused, "ends", "x").status == 503
     assert hurried.terminate() == 0
     assert "stopped without the store" in hurried.log.read_text()
 
@@ -236,6 +240,7 @@ def test_connections_stay_few_under_the_load_of_many(place: Place) -> None:
     crowd.create()
     seen: list[int] = []
     with observing(place.store) as others:
+        wait_until(lambda: len(others()) <= LANES + LISTENERS)  # those of an outage before may not have left yet
         crowd.start(senders=32, claimers=32)
         while (len(crowd.acked) < 300 or len(seen) < 20) and not crowd.trouble:
             seen.append(len(others()))

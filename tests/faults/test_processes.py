@@ -112,7 +112,7 @@ def test_requests_are_refused_while_there_is_no_committer_and_served_by_the_next
 
         poller = threading.Thread(target=poll)
         poller.start()
-        threading.Event().wait(0.3)  # another process does not tell when its polls wait
+        wait_until(several.waiting_claims)
         os.kill(committer, signal.SIGKILL)
         poller.join()
         assert statuses == [503]

@@ -110,7 +110,7 @@ def by_a_release(pair: Pair) -> Future[list[str]]:
 
 def by_the_end_of_a_claim(pair: Pair) -> Future[list[str]]:
     pair.send("q", "m")
-    assert pair.claim("q", hold_ms=2_000)
+    assert pair.claim("q", hold_ms=5_000)  # by then the other has to wait
     return pair.wait_for("q")
 
 

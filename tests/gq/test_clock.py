@@ -80,6 +80,8 @@ def test_a_real_process_whose_clock_jumps(client, url, tmp_path, jump):
         pushed = [producer.push(b"nap 1"), producer.push(b"2")]
     with Worker(url, environ, heartbeat_s=0.1, dead_after_s=2) as worker:
         assert worker.line() == "begin nap 1"
-        shift.write_text(f"{jump}\n")
+        jumped = tmp_path / "jumped"
+        jumped.write_text(f"{jump}\n")
+        jumped.rename(shift)  # it is read all the time, and must never be half written
         assert [worker.line() for _ in range(3)] == ["end nap 1", "begin 2", "end 2"]
         until(lambda: [client.status(one) for one in pushed] == ["processed"] * 2)

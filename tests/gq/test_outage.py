@@ -80,7 +80,7 @@ def test_a_producer_keeps_what_it_has_taken(server, client):
 
 def test_a_database_that_hangs_for_a_while(server, client):
     seen = []
-    with at_work(client.consumer(heartbeat_s=0.2, dead_after_s=2), seen.append) as consumer:
+    with at_work(client.consumer(heartbeat_s=0.2, dead_after_s=20), seen.append) as consumer:
         with client.producer() as producer:
             producer.push(b"1")
             until(lambda: seen == [b"1"])

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from penstock.gq.timings import GqTimings
-from tests.gq.conftest import at_work, bodies, consumers, until
+from tests.gq.conftest import PATIENCE_S, at_work, bodies, consumers, until
 from tests.gq.faults import make_faulty
 from tests.gq.workers import Worker
 
@@ -45,7 +45,7 @@ def test_the_end_of_a_block_stops_a_consumer(client):
         thread = threading.Thread(target=consumer.process, args=(print,))
         thread.start()
         until(lambda: consumers(client) == [consumer.id])
-    thread.join(1)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert consumers(client) == []
 
@@ -107,11 +107,12 @@ def test_a_store_that_stays_away(opened, clock, caplog):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_the_callback_finish(client, url, number):
     with client.producer(batch=3) as producer:
-        pushed = [producer.push(b"nap"), producer.push(b"2"), producer.push(b"3")]
+        pushed = [producer.push(b"finish"), producer.push(b"2"), producer.push(b"3")]
     with Worker(url) as worker:
-        assert worker.line() == "begin nap"
+        assert worker.line() == "begin finish"
         worker.send(number)
-        assert worker.line() == "end nap"
+        assert worker.line() == "asked to stop"
+        assert worker.line() == "end finish"
         assert worker.line() == "stopped, handlers restored"
         assert worker.wait() == 0
     assert [client.status(one) for one in pushed] == ["processed", "queued", "queued"]

@@ -72,7 +72,7 @@ def obey(payload: str) -> None:
     word, _, rest = payload.partition(" ")
     if word == "nap":
         threading.Event().wait(float(rest or 0.5))  # libfaketime breaks time.sleep
-    if word == "stay":
+    if word in {"finish", "stay"}:
         # The first signal gives back the handler that was there before.
         while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             time.sleep(0.01)

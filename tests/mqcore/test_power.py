@@ -20,6 +20,7 @@ import pytest
 from penstock.errors import TryAgain
 from tests.lacking import lacking, path_of
 from tests.mqcore.disk import Desk, check, open_root
+from tests.waiting import wait_until
 
 CUTS = 6
 # The smallest XFS that its tools make.
@@ -107,6 +108,7 @@ def test_what_was_answered_survives_a_power_cut(tmp_path: Path, outer: Path, kin
             # Between the first and the last instant of the copy more may have been asked for.
             before.acking |= books.acking
             snapshots.append((snapshot, before))
+        wait_until(lambda: len(books.sent) > 20 or not thread.is_alive())
         stop.set()
         thread.join()
     assert len(books.sent) > 20

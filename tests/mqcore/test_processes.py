@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -16,6 +17,7 @@ from penstock.errors import QueueExists
 from penstock.model import Draft, Receipt, Settings
 from penstock.stores.mqcore import MqCoreStore
 from tests.mqcore.disk import open_root, tree
+from tests.waiting import wait_until
 
 SENDERS, CLAIMERS = 2, 3
 EACH = 400
@@ -34,6 +36,8 @@ def opened(root: Path, peers: int) -> MqCoreStore:
 
 def run_sender(root: Path, sender: int) -> None:
     store = opened(root, 0)
+    # Else one claimer could be done with everything before the others have started.
+    wait_until(lambda: len(list(root.parent.glob("ready-*"))) == CLAIMERS)
     numbers = list(range(EACH))
     size = 1
     while numbers:
@@ -47,6 +51,7 @@ def run_sender(root: Path, sender: int) -> None:
 def run_claimer(root: Path, peers: int, done: int) -> tuple[list[tuple[int, int]], int]:
     """What was handed out here, in the order it came, and how many races were lost."""
     store = opened(root, peers)
+    (root.parent / f"ready-{os.getpid()}").touch()
     seen = []
     # A process that fails must not keep the others waiting for its messages forever.
     until = time.monotonic() + 60

@@ -116,7 +116,7 @@ def test_a_unit_that_raises_leaves_its_connection_as_good_as_new(store: Store, u
             with suppress(type(error)), store.unit() as unit:
                 unit.send("q", [Draft(b"lost")], NOW)
                 raise error
-        assert others() == before
+        assert others() <= before  # one that prepared the store may have left meanwhile
     send(store, b"kept")
     with store.unit(write=False) as unit:
         assert peek_all(unit, "q") == [b"kept"]

@@ -34,6 +34,9 @@ def test_nothing_is_lost_and_nothing_delivered_twice(path, how):
     publishers = [start(path, "publisher", name, count, how) for name in "ab"]
     consumers = [start(path, "consumer", name, 0, how) for name in "cde"]
     published = [entry for process in publishers for entry in books(process)["published"]]
+    with Queue(path) as queue:
+        for _ in consumers:
+            queue.publish(b"end")
     received_by = [books(process)["received"] for process in consumers]
     received = [entry for one in received_by for entry in one]
     ids = [id_ for id_, _ in published]
@@ -51,6 +54,7 @@ def test_threads_and_instances_in_one_process(path):
     count, received, lock = 60, [], threading.Lock()
     with Queue(path, precision="us") as shared, Queue(path) as other:
         published: list[str] = []
+        all_is_published = threading.Event()
 
         def publish(queue: Queue) -> None:
             for _ in range(count):
@@ -59,16 +63,24 @@ def test_threads_and_instances_in_one_process(path):
                     published.append(id_)
 
         def consume(queue: Queue) -> None:
-            while (found := queue.receive(60, timeout=1))[0] is not None:
-                with lock:
-                    received.append(found[0])
-                assert queue.delete(found[0])
+            while True:
+                is_last = all_is_published.is_set()
+                id_, _ = queue.receive(600, timeout=0.2)
+                if id_ is not None:
+                    with lock:
+                        received.append(id_)
+                    assert queue.delete(id_)
+                elif is_last:
+                    return
 
-        threads = [threading.Thread(target=publish, args=(queue,)) for queue in (shared, shared, other)]
-        threads += [threading.Thread(target=consume, args=(queue,)) for queue in (shared, shared, other, other)]
-        for thread in threads:
+        publishers = [threading.Thread(target=publish, args=(queue,)) for queue in (shared, shared, other)]
+        consumers = [threading.Thread(target=consume, args=(queue,)) for queue in (shared, shared, other, other)]
+        for thread in publishers + consumers:
             thread.start()
-        for thread in threads:
+        for thread in publishers:
+            thread.join()
+        all_is_published.set()
+        for thread in consumers:
             thread.join()
         assert len(set(published)) == 3 * count
         assert sorted(received) == sorted(published)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def test_zero_looks_exactly_once(queue, listings):
 def test_a_wait_ends_in_time(queue):
     started = time.monotonic()
     assert queue.receive(timeout=0.2) == (None, None)
-    assert 0.2 <= time.monotonic() - started < 2
+    assert 0.2 <= time.monotonic() - started < SOON
 
 
 def test_a_message_wakes_a_consumer_of_another_instance(opened, pool):
@@ -127,6 +128,7 @@ def test_descriptors_are_given_back(path, watch, pool):
     def count() -> int:
         return len(os.listdir("/proc/self/fd"))
 
+    gc.collect()  # what earlier tests have left must not be given back in between
     before = count()
     for _ in range(5):
         with Queue(path, watch=watch) as queue:

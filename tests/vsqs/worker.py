@@ -18,11 +18,14 @@ def main(path: str, role: str, name: str, count: int, watch: bool) -> None:
                 books["published"].append((queue.publish(body.encode()), body))
         else:
             while True:
-                id_, body = queue.receive(visibility_timeout=60, timeout=2)
+                id_, body = queue.receive(visibility_timeout=600, timeout=60)
                 if id_ is None:
                     break
                 if body == b"die":
                     # Holding a claim, like a consumer that was killed.
+                    break
+                if body == b"end":
+                    queue.delete(id_)
                     break
                 books["received"].append((id_, body.decode()))
                 if len(books["received"]) % 7 == 0:
