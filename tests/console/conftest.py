@@ -125,14 +125,6 @@ def visitors(browser: Browser) -> Iterator[Visitors]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    """A server without keys, with a store of its own."""
-    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db")
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def visitor(visitors: Visitors, server: ThreadServer) -> Visitor:
     """Somebody at that server, whom no one asks for a key."""
     return visitors(server.url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,9 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    """One that looks at its queues often, so that figures come soon."""
-    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db", timings=Timings(figures_s=0.2))
-    yield running
-    running.stop()
+def timings() -> Timings:
+    """Of a server that looks at its queues often, so that figures come soon."""
+    return Timings(figures_s=0.2)
 
 
 def tile(page: Page, title: str) -> object:

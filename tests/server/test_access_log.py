@@ -115,13 +115,6 @@ def test_it_is_turned_on_and_off_while_the_server_runs(start: Callable[..., Serv
     assert lines(server)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    server = ThreadServer(f"sqlite:///{tmp_path}/p.db")
-    yield server
-    server.stop()
-
-
 @pytest.mark.parametrize("given", ["a", "x" * 128, "!~#/{}=\"'"])
 def test_a_sane_id_comes_back_without_an_access_log(server: ThreadServer, given: str) -> None:
     with server.talk() as talk:

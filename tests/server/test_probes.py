@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,10 @@ READY = {
 ASK = Request("GET", "/health/ready")
 
 
-# A store that is slow is waited for, and no look at the API keys comes in between.
-PATIENT = Timings(probe_s=60, keys_s=3_600)
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    server = ThreadServer(f"sqlite:///{tmp_path}/p.db", timings=PATIENT)
-    yield server
-    server.stop()
+def timings() -> Timings:
+    """A store that is slow is waited for, and no look at the API keys comes in between."""
+    return Timings(probe_s=60, keys_s=3_600)
 
 
 def ready(server: ThreadServer | ServerProcess) -> Reply:
@@ -236,12 +231,8 @@ def test_who_was_told_to_stop_is_not_ready(start: Start, workers: int) -> None:
 
 
 @pytest.mark.skipif(WORKERS > 1, reason="asks the broker of one process")
-async def test_the_broker_tells_of_room_as_of_its_last_unit(tmp_path: Path) -> None:
-    server = ThreadServer(f"sqlite:///{tmp_path}/p.db", timings=PATIENT)
-    try:
-        for roomy in (True, False, True):
-            server.store.has_room = lambda roomy=roomy: roomy
-            answer = await asyncio.to_thread(ready, server)
-            assert failing(answer).keys() == (set() if roomy else {"room"})
-    finally:
-        server.stop()
+async def test_the_broker_tells_of_room_as_of_its_last_unit(server: ThreadServer) -> None:
+    for roomy in (True, False, True):
+        server.store.has_room = lambda roomy=roomy: roomy
+        answer = await asyncio.to_thread(ready, server)
+        assert failing(answer).keys() == (set() if roomy else {"room"})

@@ -28,6 +28,8 @@ from penstock.model import (
     LedgerFilter,
     LedgerRow,
     Message,
+    Move,
+    MoveStatus,
     Outcome,
     PeekAfter,
     Purged,
@@ -348,6 +350,12 @@ class Verbs:
         with self.unit() as unit:
             last = messages_of(unit).last_seq() if through is None else through
             return needed(unit.moves, "moves").move(source, target, self.now, limit, last, claimed, as_new)
+
+    def end_move(self, limit: int = 1_000) -> Move:
+        """The move "m" when it is over; time passes where it has to wait."""
+        while (move := self.moves.step(limit=limit)).status is MoveStatus.IN_PROGRESS:
+            self.now = max(self.now, move.next_at)
+        return move
 
     def locate(self, *messages: Message | Receipt) -> list[str | None]:
         with self.unit(write=False) as unit:

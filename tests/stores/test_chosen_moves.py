@@ -40,21 +40,12 @@ def chosen(**selection) -> MoveTerms:
     return MoveTerms(Selection(**selection))
 
 
-def end(verbs, limit=1_000):
-    """The move when it is over; time passes where it has to wait."""
-    while True:
-        move = verbs.moves.step(limit=limit)
-        if move.status is not MoveStatus.IN_PROGRESS:
-            return move
-        verbs.now = max(verbs.now, move.next_at)
-
-
 @pytest.mark.parametrize("limit", [1, 2, 1_000])
 def test_only_what_is_meant_moves(two, limit):
     two.send(*(b"%d" % number for number in range(10)), to="here")
     two.send(Draft(b"5 later", delay_ms=60_000), to="here")
     two.moves.start("here", "there", terms=chosen(text="5"))
-    moved = end(two, limit)
+    moved = two.end_move(limit)
     assert (moved.examined, moved.matched, moved.moved, moved.status) == (11, 2, 2, MoveStatus.COMPLETE)
     assert two.seen("there") == [b"5", b"5 later"]
     assert two.count("there").delayed == 1
@@ -67,7 +58,7 @@ def test_every_condition_holds(two):
     two.send(Draft(b'{"n": 1, "late": 1}', "application/json"), to="here")
     terms = chosen(sent_until=two.now - 1, content_type="application/json", json=JsonValue("$.n", 1), max_receives=0)
     two.moves.start("here", "there", terms=terms)
-    assert end(two).moved == 1
+    assert two.end_move().moved == 1
     assert two.seen("there") == [b'{"n": 1}']
 
 
@@ -76,7 +67,7 @@ def test_messages_received_often_are_told_from_others(two):
     two.claim(queue="here", limit=1, hold_ms=10)
     two.now += 10
     two.moves.start("here", "there", terms=chosen(min_receives=1))
-    assert end(two).moved == 1
+    assert two.end_move().moved == 1
     assert two.seen("there") == [b"1"]
     assert [message.receives for message in two.peek("there")] == [0]
 
@@ -85,7 +76,7 @@ def test_claimed_messages_stay_and_are_not_counted(two):
     two.send(b"x1", b"x2", to="here")
     two.claim(queue="here", limit=1)
     two.moves.start("here", "there", terms=chosen(text="x"))
-    moved = end(two)
+    moved = two.end_move()
     assert (moved.examined, moved.matched, moved.moved) == (2, 1, 1)
     assert two.seen("here") == [b"x1"]
 
@@ -94,7 +85,7 @@ def test_what_is_sent_after_the_start_stays(two):
     two.send(b"x", to="here")
     two.moves.start("here", "there", terms=chosen(text="x"))
     two.send(b"x later", Draft(b"x delayed", delay_ms=5), to="here")
-    assert end(two).moved == 1
+    assert two.end_move().moved == 1
     assert two.count("here").total == 2
 
 
@@ -105,7 +96,7 @@ def test_a_delay_that_ends_meanwhile_hides_nothing(two):
         two.moves.step(limit=1)
     two.now += 50
     two.claim(queue="here", limit=1, hold_ms=0)  # which makes it ready
-    end(two, 1)
+    two.end_move(1)
     assert two.seen("there") == [b"x"]
 
 
@@ -113,7 +104,7 @@ def test_a_delay_that_ends_meanwhile_hides_nothing(two):
 def test_large_attributes_keep_no_message_from_being_read(two):
     two.send(*(Draft(b"yes %d" % number, attributes={"k": "v" * 200}) for number in range(5)), to="here")
     two.moves.start("here", "there", terms=chosen(text="yes"))
-    assert end(two).moved == 5
+    assert two.end_move().moved == 5
     assert two.seen("here") == []
 
 
@@ -123,7 +114,7 @@ def test_bodies_are_read_a_few_at_a_time(two):
     two.moves.start("here", "there", terms=chosen(text="x"))
     two.moves.step()
     assert two.moves.step().examined == 3
-    assert end(two).moved == 6
+    assert two.end_move().moved == 6
     assert two.seen("here") == [b"", b"y" * 30]
 
 
@@ -153,7 +144,7 @@ def test_a_pace(two, selection, per_second, a_step, pause):
     assert two.moves.step().moved == a_step  # too early
     two.now += 1
     assert two.moves.step().moved == 2 * a_step
-    assert end(two).moved == 9
+    assert two.end_move().moved == 9
     assert two.now - begun >= 8 * 1_000 // per_second - 100
 
 
@@ -169,7 +160,7 @@ def test_a_dry_run_only_counts(two):
     two.send(b"x1", b"y", b"x2", to="here")
     before = two.peek("here")
     two.moves.start("here", "there", terms=MoveTerms(Selection(text="x"), dry_run=True))
-    counted = end(two, 2)
+    counted = two.end_move(2)
     assert (counted.examined, counted.matched, counted.moved) == (3, 2, 0)
     assert (two.peek("here"), two.seen("there")) == (before, [])
 
@@ -177,7 +168,7 @@ def test_a_dry_run_only_counts(two):
 def test_a_dry_run_of_everything_with_a_limit(two):
     two.send(*(b"%d" % number for number in range(5)), to="here")
     two.moves.start("here", "there", terms=MoveTerms(limit=3, dry_run=True))
-    assert end(two).matched == 3
+    assert two.end_move().matched == 3
 
 
 def test_a_dry_run_is_in_no_ones_way(two):
@@ -247,7 +238,7 @@ def test_dead_letters_know_where_they_came_from(dead):
 def test_dead_letters_go_home(dead, limit):
     dead.send(b"sent here", to="dead")
     dead.moves.start("dead", None)
-    moved = end(dead, limit)
+    moved = dead.end_move(limit)
     assert (moved.examined, moved.matched, moved.moved, moved.homeless) == (5, 5, 4, 1)
     assert (dead.seen("a"), dead.seen("b"), dead.seen("dead")) == ([b"a1", b"a2"], [b"b1", b"b2"], [b"sent here"])
     assert {(one.came_from, one.receives) for name in ("a", "b") for one in dead.peek(name)} == {(None, 0)}
@@ -256,7 +247,7 @@ def test_dead_letters_go_home(dead, limit):
 def test_those_without_a_home_any_more_stay(dead):
     dead.delete("b")
     dead.moves.start("dead", None)
-    moved = end(dead)
+    moved = dead.end_move()
     assert (moved.moved, moved.homeless, moved.status) == (2, 2, MoveStatus.COMPLETE)
     assert dead.seen("dead") == [b"b1", b"b2"]
     dead.create("b")  # a queue of that name is a home
@@ -268,14 +259,14 @@ def test_those_without_a_home_any_more_stay(dead):
 
 def test_a_choice_goes_home(dead):
     dead.moves.start("dead", None, terms=chosen(text="2"))
-    assert end(dead).moved == 2
+    assert dead.end_move().moved == 2
     assert (dead.seen("a"), dead.seen("b"), dead.seen("dead")) == ([b"a2"], [b"b2"], [b"a1", b"b1"])
 
 
 def test_a_dry_run_counts_the_homeless(dead):
     dead.send(b"sent here", to="dead")
     dead.moves.start("dead", None, terms=MoveTerms(dry_run=True))
-    counted = end(dead)
+    counted = dead.end_move()
     assert (counted.matched, counted.moved, counted.homeless) == (5, 0, 1)
 
 
@@ -305,13 +296,13 @@ def test_a_lost_step_has_moved_nothing(dead, terms):
         raise Lost
     assert dead.moves.find().examined == 0
     assert len(dead.seen("dead")) == 4
-    assert end(dead).moved == 4
+    assert dead.end_move().moved == 4
 
 
 def test_a_target_that_is_gone_is_an_error(two):
     two.send(b"x", to="here")
     two.moves.start("here", "there", terms=chosen(text="x"))
     two.delete("there")
-    ended = end(two)
+    ended = two.end_move()
     assert (ended.status, ended.error) == (MoveStatus.ERROR, "queue 'there' does not exist")
     assert two.seen("here") == [b"x"]

@@ -31,18 +31,9 @@ def releasing(limit=None, per_second=None, dry_run=False, **selection) -> MoveTe
     return MoveTerms(Selection(**selection), limit, per_second, dry_run, action=MoveAction.RELEASE)
 
 
-def end(verbs, limit=1_000):
-    """The move when it is over; time passes where it has to wait."""
-    while True:
-        move = verbs.moves.step(limit=limit)
-        if move.status is not MoveStatus.IN_PROGRESS:
-            return move
-        verbs.now = max(verbs.now, move.next_at)
-
-
 def run(verbs, terms, limit=1_000, claimed=False):
     verbs.moves.start("q", None, terms=terms, claimed=claimed)
-    return end(verbs, limit)
+    return verbs.end_move(limit)
 
 
 def counted(move) -> tuple[int, int, int]:
@@ -77,7 +68,7 @@ def test_without_a_selection_all_that_is_free_is_deleted(mixed):
 def test_what_is_sent_later_stays(mixed):
     mixed.moves.start("q", None, terms=deleting())
     mixed.send(b"later")
-    end(mixed)
+    mixed.end_move()
     assert mixed.seen() == [b"later", b"claimed"]
 
 
@@ -94,7 +85,7 @@ def test_claimed_messages_are_deleted_along_with_the_others(mixed):
 def test_claimed_messages_move_when_they_are_asked_for(mixed):
     mixed.create("there")
     mixed.moves.start("q", "there", terms=MoveTerms(Selection(state=MessageState.CLAIMED)))
-    assert end(mixed).moved == 1
+    assert mixed.end_move().moved == 1
     assert mixed.bodies(queue="there") == [b"claimed"]
 
 
@@ -174,7 +165,7 @@ def test_a_claim_that_begins_meanwhile_is_left_alone(verbs):
     verbs.now += 10
     assert verbs.moves.step(limit=1).moved == 1
     assert verbs.bodies() == [b"1", b"3"]
-    assert end(verbs, 1).moved == 2
+    assert verbs.end_move(1).moved == 2
     assert [message.body for message in verbs.peek() if message.ready_at == 0] == [b"2"]
 
 
@@ -234,7 +225,7 @@ def test_a_lost_step_is_done_again(verbs):
         unit.moves.step("m", verbs.now, 100)
         unit.moves.step("m", verbs.now, 100)
         raise Lost
-    assert counted(end(verbs)) == (2, 1, 1)
+    assert counted(verbs.end_move()) == (2, 1, 1)
     assert verbs.seen() == [b"2"]
 
 
@@ -251,7 +242,7 @@ def test_a_source_that_is_gone_ends_it(verbs):
     verbs.create()
     verbs.moves.start("q", None, terms=releasing())
     verbs.delete()
-    assert end(verbs).status is MoveStatus.COMPLETE
+    assert verbs.end_move().status is MoveStatus.COMPLETE
 
 
 @pytest.mark.parametrize("limits", [Limits(move_bytes=10)])
@@ -261,7 +252,7 @@ def test_a_step_reads_no_more_than_it_may(verbs):
     verbs.moves.start("q", None, terms=deleting(text="5"))
     verbs.moves.step()
     assert verbs.moves.step().moved == 2
-    assert end(verbs).moved == 6
+    assert verbs.end_move().moved == 6
 
 
 @pytest.mark.parametrize("terms", [releasing(), deleting(text="1"), MoveTerms(Selection(text="1"))])

@@ -24,13 +24,6 @@ def two(verbs):
     return verbs
 
 
-def step_to_the_end(verbs, limit=1_000):
-    move = verbs.moves.step(limit=limit)
-    while move.status is MoveStatus.IN_PROGRESS:
-        move = verbs.moves.step(limit=limit)
-    return move
-
-
 def test_a_new_move_is_in_progress_and_has_moved_nothing(two):
     two.send(b"x", to="here")
     assert two.moves.find() is None
@@ -66,7 +59,7 @@ def test_what_is_sent_after_the_start_stays(two):
     two.send(b"before", to="here")
     two.moves.start("here", "there")
     two.send(b"after", to="here")
-    assert step_to_the_end(two).moved == 1
+    assert two.end_move().moved == 1
     assert two.seen("here") == [b"after"]
     assert two.seen("there") == [b"before"]
 
@@ -76,7 +69,7 @@ def test_claimed_messages_stay_and_delayed_ones_go(two):
     two.claim(queue="here", hold_ms=1_000)
     two.send(Draft(b"delayed", delay_ms=50), b"ready", to="here")
     two.moves.start("here", "there")
-    assert step_to_the_end(two, limit=1).moved == 2
+    assert two.end_move(limit=1).moved == 2
     assert two.seen("here") == [b"claimed"]
     assert two.seen("there") == [b"ready", b"delayed"]
 
@@ -86,7 +79,7 @@ def test_claimed_messages_go_along_when_asked(two):
     two.claim(queue="here", hold_ms=1_000)
     two.send(b"ready", to="here")
     assert two.moves.start("here", "there", claimed=True).claimed
-    assert step_to_the_end(two, limit=1).moved == 2
+    assert two.end_move(limit=1).moved == 2
     assert two.moves.find().claimed
     assert two.seen("there") == [b"claimed", b"ready"]
 
@@ -96,7 +89,7 @@ def test_twins_count_as_moved(verbs):
     verbs.create("there", dedup=Dedup.SEND)
     verbs.send(b"x", b"x", b"y", to="here")
     verbs.moves.start("here", "there")
-    assert step_to_the_end(verbs).moved == 3
+    assert verbs.end_move().moved == 3
     assert verbs.seen("there") == [b"x", b"y"]
 
 
@@ -132,7 +125,7 @@ def test_a_target_made_again_takes_the_rest(two):
     two.moves.step(limit=1)
     two.delete("there")
     two.create("there")
-    assert step_to_the_end(two).status is MoveStatus.COMPLETE
+    assert two.end_move().status is MoveStatus.COMPLETE
     assert two.seen("there") == [b"2"]
 
 
@@ -221,7 +214,7 @@ class TestTotal:
         two.moves.start("here", "there")
         two.send(b"4", to="here")
         assert two.moves.step(limit=2).total == 3
-        assert step_to_the_end(two).total == 3
+        assert two.end_move().total == 3
         assert two.moves.find().total == two.moves.list()[0].total == 3
         assert two.moves.find().moved == 3
 
@@ -248,7 +241,7 @@ class TestAsNew:
         started = two.moves.start("here", "there", terms=MoveTerms(as_new=True))
         assert started.terms.as_new
         assert two.moves.find().terms == MoveTerms(as_new=True)
-        assert step_to_the_end(two, limit=2).moved == 5
+        assert two.end_move(limit=2).moved == 5
         after = two.peek("there")
         assert [message.body for message in after] == [b"%d" % n for n in range(5)]
         assert {message.sent_at for message in after} == {two.now}
@@ -260,7 +253,7 @@ class TestAsNew:
         verbs.create("there")
         verbs.send(b"1", b"2", to="here")
         verbs.moves.start("here", "there", terms=MoveTerms(as_new=True))
-        assert step_to_the_end(verbs, limit=1).moved == 2
+        assert verbs.end_move(limit=1).moved == 2
         verbs.moves.start("there", "here", "back", terms=MoveTerms(as_new=True))
         while verbs.moves.step(move_id="back", limit=1).status is MoveStatus.IN_PROGRESS:
             pass
@@ -271,7 +264,7 @@ class TestAsNew:
         two.send(b"yes 1", b"no", b"yes 2", to="here")
         two.now += 10
         two.moves.start("here", "there", terms=MoveTerms(selection=Selection(text="yes"), as_new=True))
-        assert step_to_the_end(two, limit=1).moved == 2
+        assert two.end_move(limit=1).moved == 2
         assert [(one.body, one.sent_at) for one in two.peek("there")] == [(b"yes 1", two.now), (b"yes 2", two.now)]
         assert two.seen("here") == [b"no"]
 
@@ -285,7 +278,7 @@ class TestAsNew:
             verbs.claim(queue=home)
         verbs.now += 1_000
         verbs.moves.start("dead", None, terms=MoveTerms(as_new=True))
-        assert step_to_the_end(verbs).moved == 2
+        assert verbs.end_move().moved == 2
         for home in ("a", "b"):
             [message] = verbs.claim(queue=home)
             assert (message.body, message.sent_at, message.came_from) == (home.encode(), verbs.now, None)
@@ -299,7 +292,7 @@ class TestAsNew:
         verbs.claim()
         verbs.now += 20_000
         verbs.moves.start("dead", None, terms=MoveTerms(as_new=True))
-        step_to_the_end(verbs)
+        verbs.end_move()
         verbs.now += 9_999
         assert verbs.bodies(hold_ms=0) == [b"x"]
         verbs.now += 1
@@ -310,6 +303,6 @@ class TestAsNew:
         two.send(b"1", b"2", to="here")
         before = two.peek("here")
         two.moves.start("here", "there", terms=MoveTerms(as_new=True, dry_run=True))
-        assert step_to_the_end(two).matched == 2
+        assert two.end_move().matched == 2
         assert two.peek("here") == before
         assert two.seen("there") == []

@@ -62,13 +62,6 @@ class Person:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db")
-    yield running
-    running.stop()
-
-
-@pytest.fixture
 def people() -> Iterator[Callable[[ThreadServer], Person]]:
     talks: list[Talk] = []
 

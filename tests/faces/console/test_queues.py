@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from html import unescape
-from pathlib import Path
 
 import pytest
 
@@ -27,11 +26,9 @@ HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "{{ 
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    """One that looks at its queues often."""
-    running = ThreadServer(f"sqlite:///{tmp_path}/data/penstock.db", timings=Timings(figures_s=0.05))
-    yield running
-    running.stop()
+def timings() -> Timings:
+    """Of a server that looks at its queues often."""
+    return Timings(figures_s=0.05)
 
 
 @pytest.fixture
