@@ -775,6 +775,10 @@ class Connection:
         if self._charged:
             self._free_body()
         connections.answered += 1
+        journal = connections.journal
+        if response.status == 500 and journal is not None:
+            # Before the answer: who looks its id up finds it.
+            journal.note_failure(request)
         self._write(data)
         if large and not without_body and response.status not in (204, 304):
             self._write(response.body)
@@ -783,22 +787,12 @@ class Connection:
             traffic = self._unmatched
         seconds = connections.clock() - self._began
         traffic.note(response.status, seconds, request.waits)
-        if connections.logs_access or response.status == 500:
-            self._note(request, response, seconds)
+        if connections.logs_access and journal is not None:
+            journal.note(request, response, seconds, self)
         if persist is CLOSE:
             self._finish()
         else:
             self.deadline = self._connections.idle_until
-
-    def _note(self, request: Request, response: Response, seconds: float) -> None:
-        connections = self._connections
-        journal = connections.journal
-        if journal is None:
-            return
-        if response.status == 500:
-            journal.note_failure(request)
-        if connections.logs_access:
-            journal.note(request, response, seconds, self)
 
     def _advance_later(self) -> None:
         self._held &= ~_SCHEDULED

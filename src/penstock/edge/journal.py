@@ -13,4 +13,4 @@ class Journal(Protocol):
         """Where every request is wanted."""
 
     def note_failure(self, request: Request) -> None:
-        """One that was answered 500."""
+        """One that is about to be answered 500."""
