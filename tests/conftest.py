@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from penstock.limits import Limits
@@ -19,6 +20,10 @@ from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
 pytest_plugins = ["tests.databases"]
+
+# How long an example takes says something about the machine, and nothing about what it is an example of.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 class Scheduling(LoadScopeScheduling):
