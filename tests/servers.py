@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -69,9 +69,14 @@ class ShiftedClock:
 
     def __init__(self) -> None:
         self.ahead_ms = 0
+        self._stopped_at: int | None = None
 
     def __call__(self) -> int:
-        return system_clock() + self.ahead_ms
+        return (system_clock() if self._stopped_at is None else self._stopped_at) + self.ahead_ms
+
+    def stop(self) -> None:
+        """From now on only a test lets time go by, however long its requests take."""
+        self._stopped_at = system_clock()
 
     def advance(self, seconds: float) -> None:
         self.ahead_ms += int(seconds * 1000)
@@ -197,6 +202,15 @@ class ThreadServer:
             return self.app.waiting_claims()
 
         return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+
+    def in_unit(self, work: Callable[[Any], Any], *, write: bool = True) -> Any:
+        """What is done in a unit of its store, on the server's own thread: a store serves one thread at a time."""
+
+        async def do() -> Any:
+            with self.store.unit(write=write) as unit:
+                return work(unit)
+
+        return asyncio.run_coroutine_threadsafe(do(), self._loop).result()
 
     def changed_elsewhere(self) -> Container[str]:
         """The queues of which its store has had word since it was last asked, by us or by a claim that waits."""

@@ -23,7 +23,7 @@ class Reply:
 class Talk:
     """`talk("POST", "/messages/q", b"body")` on a connection that is kept open."""
 
-    def __init__(self, url: str, timeout: float = 30) -> None:
+    def __init__(self, url: str, timeout: float = 120) -> None:
         self.url = url
         parts = urlsplit(url)
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)

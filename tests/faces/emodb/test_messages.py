@@ -94,6 +94,7 @@ def test_what_does_not_exist_is_an_empty_queue(emo: Emo) -> None:
 
 
 def test_poll_defaults_to_ten_messages_for_thirty_seconds(emo: Emo, server: ThreadServer) -> None:
+    server.clock.stop()
     emo.post("q/sendbatch", json.dumps(list(range(12))))
     assert emo.payloads("q") == list(range(10))
     assert emo.payloads("q") == [10, 11]
@@ -104,6 +105,7 @@ def test_poll_defaults_to_ten_messages_for_thirty_seconds(emo: Emo, server: Thre
 
 
 def test_a_claim_runs_out_after_its_ttl(emo: Emo, server: ThreadServer) -> None:
+    server.clock.stop()
     emo.send("q", "1")
     [first] = emo.poll("q", ttl=3600, limit=1)
     server.clock.advance(3599)
@@ -164,6 +166,7 @@ def test_the_other_service_has_a_name_space_of_its_own(plain: Emo, dedup: Emo) -
 
 
 def test_renew_holds_for_longer(emo: Emo, server: ThreadServer) -> None:
+    server.clock.stop()
     emo.send("q", "1")
     messages = emo.poll("q", ttl=10)
     emo.renew("q", messages)
@@ -177,6 +180,7 @@ def test_renew_holds_for_longer(emo: Emo, server: ThreadServer) -> None:
 
 
 def test_renew_never_shortens_a_claim(emo: Emo, server: ThreadServer) -> None:
+    server.clock.stop()
     emo.send("q", "1")
     emo.renew("q", emo.poll("q", ttl=60), ttl=30)
     server.clock.advance(59)

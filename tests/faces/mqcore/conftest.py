@@ -15,6 +15,7 @@ STORES = {"sqlite": "sqlite:///{}/penstock.db", "folders": "mqcore:///{}/root"}
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ThreadServer]:
     """The SQLite store with every face, and the folders, which carry this one alone."""
     running = ThreadServer(STORES[request.param].format(tmp_path))
+    running.clock.stop()
     yield running
     running.stop()
 

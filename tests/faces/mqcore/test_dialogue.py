@@ -142,7 +142,7 @@ def test_hostile_names_are_refused_and_make_no_queue(talk: Talk, name: str) -> N
 
 def test_a_body_that_cannot_be_read_answers_400(server: ThreadServer, talk: Talk, queue: str) -> None:
     parts = urlsplit(server.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as connection:
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as connection:
         head = b"POST /queue001/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.sendall(head + b"5\r\nhello\r\nnot a length\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")

@@ -12,8 +12,9 @@ import pytest
 from penstock.errors import InvalidSetting
 from penstock.server.config import Config
 from penstock.server.faces import FACES, reserved_here
+from penstock.timings import Timings
 from tests.faces.mqs.conftest import PLAIN
-from tests.servers import SERVE, ThreadServer
+from tests.servers import SERVE, START_S, ThreadServer
 from tests.talk import Talk
 
 # Routes are only looked at here.
@@ -25,7 +26,8 @@ UNKNOWN = "4ad814ab-213e-11e3-a9a3-0025904f6e08"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ThreadServer]:
-    running = ThreadServer(f"sqlite:///{tmp_path}/penstock.db")
+    # One that is asked for its health waits for its store.
+    running = ThreadServer(f"sqlite:///{tmp_path}/penstock.db", timings=Timings(probe_s=60))
     yield running
     running.stop()
 
@@ -147,6 +149,6 @@ def test_the_flag_may_be_repeated_or_a_list(serve) -> None:
 
 def test_a_face_that_cannot_be_carried_ends_the_program(tmp_path: Path) -> None:
     command = [*SERVE, "--store", "mqcore:///root", "--faces", "mqcore,native"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=START_S)
     assert ended.returncode == 2
     assert "cannot carry the native API" in ended.stderr

@@ -26,7 +26,7 @@ def hasty(tmp_path: Path) -> Iterator[ThreadServer]:
 
 def answer(server: ThreadServer, framing: bytes, body: bytes, ends: bool) -> bytes:
     parts = urlsplit(server.url)
-    with socket.create_connection((parts.hostname, parts.port), timeout=30) as one:
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as one:
         one.sendall(b"POST /queue001/messages HTTP/1.1\r\nHost: localhost\r\n" + framing + b"\r\n\r\n" + body)
         if ends:
             one.shutdown(socket.SHUT_WR)

@@ -131,6 +131,7 @@ def test_messages_come_oldest_first(talk: Talk, queue: str) -> None:
 def test_a_received_message_is_hidden_until_its_visibility_timeout(
     server: ThreadServer, talk: Talk, queue: str
 ) -> None:
+    server.clock.stop()
     talk("POST", "/messages/q", b"x")
     first = talk("GET", "/messages/q")
     assert talk("GET", "/messages/q").status == 204
@@ -152,6 +153,7 @@ def test_visibility_timeout_zero_hides_nothing(talk: Talk) -> None:
 
 
 def test_a_delayed_message_appears_when_its_delay_is_over(server: ThreadServer, talk: Talk) -> None:
+    server.clock.stop()
     talk("PUT", "/queues/later", {**PLAIN, "message_delay": 10})
     talk("POST", "/messages/later", b"x")
     assert talk("GET", "/messages/later").status == 204
@@ -183,6 +185,7 @@ def test_a_lower_retention_deletes_nothing_before_the_next_receive(server: Threa
 
 
 def test_a_message_past_its_retention_is_never_received(server: ThreadServer, talk: Talk) -> None:
+    server.clock.stop()
     talk("PUT", "/queues/short", {**PLAIN, "retention_timeout": 5})
     for body in (b"old", b"older"):
         talk("POST", "/messages/short", body)

@@ -65,7 +65,7 @@ def test_multipart_publish_and_dedup(talk: Talk) -> None:
     talk(
         "PUT",
         "/queues/once",
-        {"retention_timeout": 9, "visibility_timeout": 9, "message_deduplication": True},
+        {"retention_timeout": 900, "visibility_timeout": 900, "message_deduplication": True},
     )
 
     def publish(*bodies: bytes) -> int:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from penstock.timings import Timings
 from tests.faces.mqs.conftest import PLAIN
 from tests.servers import ThreadServer
 from tests.talk import Talk
@@ -170,6 +171,7 @@ def test_list_wants_numbers(talk: Talk, query: str) -> None:
 
 
 def test_describe_counts_messages_and_their_age(server: ThreadServer, talk: Talk, queue: str) -> None:
+    server.clock.stop()
     empty = {"messages": 0, "visible_messages": 0, "oldest_message_age": 0}
     assert talk("GET", "/queues/q").json["status"] == empty
     for body in (b"a", b"b", b"c"):
@@ -251,6 +253,7 @@ def test_a_config_that_is_too_large_answers_413(talk: Talk) -> None:
     assert talk("PUT", "/queues/q", body).status == 413
 
 
+@pytest.mark.parametrize("timings", [Timings(probe_s=60)])
 def test_health_is_green(talk: Talk) -> None:
     reply = talk("GET", "/health")
     assert (reply.status, reply.body) == (200, b"green")

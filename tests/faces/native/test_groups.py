@@ -69,6 +69,7 @@ def test_those_behind_are_ready_and_are_paged_through(line: Native, server: Thre
 
 
 def test_a_delay_of_its_own_is_refused_and_that_of_the_queue_is_kept(line: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     own = {"messages": [{"body": "1", "group": "a"}, {"body": "2", "group": "a", "delay_ms": 0}]}
     reply = line.talk("POST", "/v1/queues/line/messages", own)
     assert (reply.status, list(reply.json)) == (400, ["error"])

@@ -106,6 +106,7 @@ def test_claim_with_an_empty_body_takes_one(native: Native) -> None:
 
 
 def test_hold_is_the_callers_or_the_queues(server: ThreadServer, native: Native) -> None:
+    server.clock.stop()
     native.create("brief", visibility_ms=1_000)
     native.send("x", to="brief")
     assert native.claim("brief", hold_ms=5_000)
@@ -119,6 +120,7 @@ def test_hold_is_the_callers_or_the_queues(server: ThreadServer, native: Native)
 
 
 def test_delay_is_the_messages_or_the_queues(server: ThreadServer, native: Native) -> None:
+    server.clock.stop()
     native.create("slow", delay_ms=10_000)
     native.send("late", {"body": "now", "delay_ms": 0}, {"body": "soon", "delay_ms": 5_000}, to="slow")
     assert bodies(native.claim("slow", limit=9)) == ["now"]
@@ -182,6 +184,7 @@ def test_each_receipt_has_its_own_outcome(native: Native) -> None:
 
 
 def test_renew_lengthens_and_shortens(server: ThreadServer, native: Native) -> None:
+    server.clock.stop()
     native.send("x")
     [message] = native.claim(hold_ms=10_000)
     assert native.done("renew", message["receipt"], hold_ms=60_000) == [True]
@@ -205,6 +208,7 @@ def test_release_makes_ready_at_once(native: Native) -> None:
 
 
 def test_release_with_a_delay(native: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     native.send("1", "2")
     one, two = native.claim(limit=2)
     assert native.done("release", one["receipt"], delay_ms=5_000) == [True]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.timings import Timings
 from tests.faces.native.conftest import Native
 from tests.openapi.conftest import DOCUMENT
 
@@ -50,6 +51,7 @@ def test_a_limit_that_belongs_into_the_body_is_not_passed_over(native: Native) -
     assert "'limit' is not a query parameter here: this request takes none" in reply.json["error"]
 
 
+@pytest.mark.parametrize("timings", [Timings(probe_s=60)])
 @pytest.mark.parametrize("path", ["/queues?surprise=1", "/queue/1/orders/size?partitioned=true", "/health?surprise=1"])
 def test_other_apis_pass_over_what_they_do_not_know(native: Native, path: str) -> None:
     assert native.talk("GET", path).status == 200

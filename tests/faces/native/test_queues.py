@@ -388,6 +388,7 @@ def test_head_answers_as_get_without_a_body(native: Native) -> None:
 
 
 def test_a_backoff_delays_what_comes_back(native: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     native.create("patient", visibility_ms=10_000, backoff={"first_ms": 5_000, "most_ms": 60_000})
     native.send("x", to="patient")
     [message] = native.claim("patient")

@@ -27,6 +27,7 @@ def once(native: Native) -> Native:
 
 
 def test_a_twin_is_not_stored_even_when_the_first_is_gone(once: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     first, stored = send(once, "one", dedup_id="x")
     assert stored
     assert send(once, "two", dedup_id="x") == (first, False)
@@ -55,6 +56,7 @@ def test_without_an_id_the_body_counts(once: Native) -> None:
 
 
 def test_a_window_of_choice(native: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     native.create("once", dedup="window", dedup_window_ms=limits.DEDUP_WINDOW_LEAST_MS)
     first, _ = send(native, "one", dedup_id="x")
     server.clock.advance(0.1)

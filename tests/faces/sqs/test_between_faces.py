@@ -10,6 +10,7 @@ import pytest
 
 from tests.faces.sqs.conftest import Sqs
 from tests.faces.sqs.test_send import text
+from tests.servers import ThreadServer
 from tests.talk import Talk
 
 BODY = {"order": 1}
@@ -43,7 +44,8 @@ def test_from_another_api_to_sqs(sqs: Sqs, url: str, talk: Talk, api: str) -> No
 
 
 @pytest.mark.parametrize("api", RECEIVERS)
-def test_from_sqs_to_another_api(sqs: Sqs, url: str, talk: Talk, api: str) -> None:
+def test_from_sqs_to_another_api(sqs: Sqs, url: str, talk: Talk, api: str, server: ThreadServer) -> None:
+    server.clock.stop()
     sqs.send(url, TEXT)
     assert RECEIVERS[api](talk) == BODY
     assert sqs.receive(url) == []

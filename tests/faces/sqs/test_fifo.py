@@ -15,7 +15,8 @@ from tests.waiting import wait_until
 
 
 @pytest.fixture
-def fifo(sqs: Sqs) -> str:
+def fifo(sqs: Sqs, server: ThreadServer) -> str:
+    server.clock.stop()
     return sqs.create_fifo(ContentBasedDeduplication="true", VisibilityTimeout="10")
 
 
@@ -74,6 +75,7 @@ def test_order_survives_a_timeout(sqs: Sqs, fifo: str, server: ThreadServer) -> 
 
 
 def test_a_delay_of_the_queue_does_not_mix_the_order(sqs: Sqs, server: ThreadServer) -> None:
+    server.clock.stop()
     url = sqs.create_fifo(DelaySeconds="10", ContentBasedDeduplication="true")
     send(sqs, url, "a1")
     server.clock.advance(10)
@@ -102,6 +104,7 @@ def test_a_delete_wakes_those_who_wait(sqs: Sqs, server: ThreadServer) -> None:
 
 
 def test_a_dead_letter_frees_its_group(sqs: Sqs, server: ThreadServer) -> None:
+    server.clock.stop()
     dead = sqs.create_fifo("dead.fifo")
     policy = json.dumps({"deadLetterTargetArn": sqs.arn(dead), "maxReceiveCount": 1})
     url = sqs.create_fifo(RedrivePolicy=policy, VisibilityTimeout="10", ContentBasedDeduplication="true")
@@ -129,6 +132,7 @@ def test_what_a_message_says_of_itself(sqs: Sqs, fifo: str) -> None:
 
 
 def test_a_twin_within_five_minutes_is_the_first_one(sqs: Sqs, server: ThreadServer) -> None:
+    server.clock.stop()
     url = sqs.create_fifo()
     ids = {"MessageGroupId": "g", "MessageDeduplicationId": "d"}
     first = sqs.send(url, "first", **ids)

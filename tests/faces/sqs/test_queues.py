@@ -61,11 +61,11 @@ def test_the_settings_of_a_queue_that_is_made_here(sqs: Sqs, tmp_path: Path) -> 
 
 
 def test_a_queue_that_is_made_again_is_the_same(sqs: Sqs) -> None:
-    url = sqs.create(DelaySeconds="5", VisibilityTimeout="7")
+    url = sqs.create(DelaySeconds="500", VisibilityTimeout="7")
     sqs.send(url)
     assert sqs.create() == url
-    assert sqs.create(DelaySeconds="5") == url
-    assert sqs.create(DelaySeconds="005", VisibilityTimeout="7", MaximumMessageSize="1048576") == url
+    assert sqs.create(DelaySeconds="500") == url
+    assert sqs.create(DelaySeconds="00500", VisibilityTimeout="7", MaximumMessageSize="1048576") == url
     assert sqs("CreateQueue", QueueName="q", tags={"a": "b"}) == {"QueueUrl": url}
     assert sqs.attributes(url, "ApproximateNumberOfMessagesDelayed") == {"ApproximateNumberOfMessagesDelayed": "1"}
 

@@ -53,6 +53,7 @@ def test_a_handle_stays_good_until_the_next_receipt(sqs: Sqs, url: str, server: 
 
 
 def test_hide_for_longer_and_for_less(sqs: Sqs, url: str, server: ThreadServer) -> None:
+    server.clock.stop()
     message = send_and_receive(sqs, url)
     change(sqs, url, message, 20)
     server.clock.advance(19)
@@ -71,6 +72,7 @@ def test_give_back(sqs: Sqs, url: str) -> None:
 
 
 def test_a_stale_handle_does_nothing(sqs: Sqs, url: str, server: ThreadServer) -> None:
+    server.clock.stop()
     stale = send_and_receive(sqs, url)
     server.clock.advance(11)
     [current] = sqs.receive(url, VisibilityTimeout=10)
@@ -218,6 +220,7 @@ def test_delete_a_batch(sqs: Sqs, url: str, server: ThreadServer) -> None:
 
 
 def test_hide_a_batch(sqs: Sqs, url: str, server: ThreadServer) -> None:
+    server.clock.stop()
     for body in "abcd":
         sqs.send(url, body)
     messages = sqs.receive(url, VisibilityTimeout=10)

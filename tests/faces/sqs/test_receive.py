@@ -119,6 +119,7 @@ def test_attributes_keep_their_types(sqs: Sqs, url: str) -> None:
 
 
 def test_visibility(sqs: Sqs, server: ThreadServer) -> None:
+    server.clock.stop()
     url = sqs.create(VisibilityTimeout="10")
     sqs.send(url)
     assert len(sqs.receive(url)) == 1
@@ -134,6 +135,7 @@ def test_visibility(sqs: Sqs, server: ThreadServer) -> None:
 
 
 def test_a_delay(sqs: Sqs, server: ThreadServer) -> None:
+    server.clock.stop()
     url = sqs.create(DelaySeconds="10")
     sqs.send(url, "queue's")
     sqs.send(url, "own", DelaySeconds=20)
