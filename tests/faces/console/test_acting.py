@@ -276,6 +276,8 @@ class TestAll:
         assert sorted(bodies(talk, "orders")) == ["bad", "m"]
 
     def test_a_task_can_be_cancelled(self, many: Talk, person: Person) -> None:
+        more = {"messages": [{"body": str(number)} for number in range(600)]}
+        assert many("POST", "/v1/queues/orders/messages", more).status == 201
         counted = self.start(person, "move", {}, target="other")
         running = person.post(f"{counted}/run", {"per_second": "1"}).headers["Location"]
         assert b"Cancel" in person.get(running, hx_request="true").body

@@ -110,8 +110,8 @@ def test_a_place_that_is_none_is_passed_over(server: ThreadServer, person: Perso
     "detail", ["<script>alert(1)</script>", '{"a": "</pre><img src=x>"}', "a\u202eb", "{" * 200, "9"]
 )
 def test_a_detail_is_shown_as_it_is(server: ThreadServer, person: Person, detail: str) -> None:
-    with server.store.unit() as unit:
-        unit.actions.record(Actor("<b>k", "<i>native"), ActionKind.QUEUE_UPDATE, 1, "<u>q", 3, detail)
+    entry = (Actor("<b>k", "<i>native"), ActionKind.QUEUE_UPDATE, 1, "<u>q", 3, detail)
+    server.in_unit(lambda unit: unit.actions.record(*entry))
     body = person.get(PAGE).body.decode()
     assert "<script>alert" not in body
     assert "<img src=x" not in body

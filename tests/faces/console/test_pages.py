@@ -167,8 +167,8 @@ class TestKeys:
         stranger.cookies = before
         assert stranger.get("/console/keys").status == 303, "everybody else needs a key"
         stranger.sign_in(secret)
-        with server.store.unit(write=False) as unit:
-            logged = [(one.key, one.via, one.what.value) for one in unit.actions.list(None, 10)][::-1]
+        entries = server.in_unit(lambda unit: unit.actions.list(None, 10), write=False)
+        logged = [(one.key, one.via, one.what.value) for one in entries][::-1]
         assert logged[:3] == [
             (None, "console", "key.create"),
             ("boss", "console", "console.sign-in"),

@@ -392,9 +392,8 @@ class TestSettings:
         assert "it needs queue|post|dead" in error_by(reply.body, "dead_letter_queue")
 
     def test_labels_of_other_apis_are_shown_and_stay(self, server: ThreadServer, talk: Talk, person: Person) -> None:
-        with server.store.unit() as unit:
-            settings = Settings(labels={"aws:note": "<b>", "a": "1"})
-            unit.update_queue("orders", settings, server.clock())
+        settings = Settings(labels={"aws:note": "<b>", "a": "1"})
+        server.in_unit(lambda unit: unit.update_queue("orders", settings, server.clock()))
         fields = form_of(person, f"{PLACE}/settings")
         assert fields["labels"] == "a=1"
         assert b"aws:note=&lt;b&gt;" in person.get(f"{PLACE}/settings").body
@@ -431,7 +430,7 @@ class TestQueue:
     def test_claims_that_wait_are_told(self, server: ThreadServer, talk: Talk, person: Person) -> None:
         def wait() -> None:
             with server.talk() as other:
-                other("POST", "/v1/queues/orders/claim", {"wait_ms": 20_000})
+                other("POST", "/v1/queues/orders/claim", {"wait_ms": 60_000})
 
         waiting = threading.Thread(target=wait)
         waiting.start()
@@ -444,8 +443,8 @@ class TestQueue:
     def test_consumers_are_told_with_their_last_sign_of_life(
         self, server: ThreadServer, talk: Talk, person: Person
     ) -> None:
-        with server.store.unit() as unit:
-            unit.consumers.register(Registration("w-1", "orders", Delivery.AT_LEAST_ONCE, 60_000), server.clock())
+        consumer = Registration("w-1", "orders", Delivery.AT_LEAST_ONCE, 600_000)
+        server.in_unit(lambda unit: unit.consumers.register(consumer, server.clock()))
         body = person.get(PLACE).body.decode()
         assert re.search(
             r'class="name">w-1</th><td><time[^>]*>[^<]* ago</time></td>\s*<td><span class="pill good">', body
@@ -557,8 +556,8 @@ class TestQueue:
             person.post(f"{PLACE}/{act}")
         for act in ("purge", "delete"):
             person.post(f"{PLACE}/{act}", {"confirm": "orders"})
-        with server.store.unit(write=False) as unit:
-            logged = [(one.key, one.via, one.queue, one.what.value) for one in unit.actions.list(None, 20)]
+        entries = server.in_unit(lambda unit: unit.actions.list(None, 20), write=False)
+        logged = [(one.key, one.via, one.queue, one.what.value) for one in entries]
         done = [what for key, via, queue, what in logged if (key, via, queue) == ("boss", "console", "orders")]
         expected = ["create", "update", "pause", "resume", "purge", "delete"]
         assert [what for what in reversed(done) if "release" not in what] == [f"queue.{one}" for one in expected]

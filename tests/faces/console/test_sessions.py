@@ -219,6 +219,7 @@ def test_so_does_one_that_another_process_revokes(boss: str, key_store: KeyStore
 
 def test_time_ends_a_session(boss: str, keyed: Keyed, people: People) -> None:
     server = keyed(console_idle_s=60, console_session_s=200)
+    server.clock.stop()
     person = people(server)
     person.sign_in(boss)
     for _ in range(4):
@@ -294,9 +295,8 @@ def test_signing_in_and_out_is_written_down(boss: str, keyed: Keyed, people: Peo
     person.post("/console/keys/k/revoke", {"confirm": "k"})
     person.get("/console/keys")
     person.post("/console/sign-out")
-    with server.store.unit(write=False) as unit:
-        logged = [(one.key, one.via, one.what.value) for one in unit.actions.list(None, 10)]
-    assert logged == [
+    entries = server.in_unit(lambda unit: unit.actions.list(None, 10), write=False)
+    assert [(one.key, one.via, one.what.value) for one in entries] == [
         ("boss", "console", what) for what in ("console.sign-out", "key.revoke", "key.create", "console.sign-in")
     ]
 
