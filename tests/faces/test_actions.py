@@ -149,7 +149,7 @@ def test_a_move_task_of_sqs_is_started_and_cancelled_by_name(tmp_path: Path) -> 
         arn = "arn:aws:sqs:us-east-1:000000000000:{}"
         api("PUT", "/v1/queues/dead", {})
         api("PUT", "/v1/queues/q", {"redrive": {"max_receives": 1, "dead_letter_queue": "dead"}})
-        api("POST", "/v1/queues/dead/messages", {"messages": [{"body": str(n)} for n in range(9)]})
+        api("POST", "/v1/queues/dead/messages", {"messages": [{"body": str(n)} for n in range(900)]})
         before = api.latest()
         form = f"SourceArn={arn.format('dead')}&DestinationArn={arn.format('q')}&MaxNumberOfMessagesPerSecond=1"
         started = api("POST", "/", f"Action=StartMessageMoveTask&{form}")

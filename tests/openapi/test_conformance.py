@@ -28,6 +28,7 @@ from schemathesis.specs.openapi.checks import (
 
 from penstock.faces.native.arrow import ARROW_MEDIA as ARROW
 from penstock.faces.openapi import build
+from penstock.timings import Timings
 from tests.openapi.conftest import ROUTES
 from tests.servers import ThreadServer
 
@@ -41,6 +42,7 @@ CHECKS = [
 ]
 CONFIG = {
     "seed": 1,
+    "request-timeout": 120,
     "generation": {
         "deterministic": True,
         "max-examples": 6,
@@ -89,6 +91,12 @@ schemathesis.openapi.media_type(ARROW, _WHOLE | damaged(_SENT) | damaged(_ACKED)
 _LINE = some.sampled_from([b'{"body": "one"}', b'{"body_base64": "/w=="}', b"", b"{}", b"[", b'{"body": 1}', b"\xff"])
 schemathesis.serializer.alias("application/x-amz-json-1.0", "application/json")
 schemathesis.openapi.media_type("application/x-ndjson", some.lists(_LINE).map(b"\n".join) | some.binary())
+
+
+@pytest.fixture
+def timings() -> Timings:
+    """Of a server that waits for its store when it is asked for its health."""
+    return Timings(probe_s=60)
 
 
 @pytest.fixture

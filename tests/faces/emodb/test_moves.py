@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -67,7 +71,7 @@ def test_a_move_wakes_claims_that_wait_for_the_target(plain: Emo, server: Thread
 
     def claim() -> None:
         with server.talk() as talk:
-            claimed.extend(talk("POST", "/v1/queues/b/claim", {"wait_ms": 20_000}).json["messages"])
+            claimed.extend(talk("POST", "/v1/queues/b/claim", {"wait_ms": 60_000}).json["messages"])
 
     thread = threading.Thread(target=claim)
     thread.start()
@@ -100,16 +104,31 @@ def test_a_move_is_known_to_its_own_service_only(plain: Emo, dedup: Emo) -> None
     assert refused(plain.get(f"_move/{of_dedup}"), 404)
 
 
-# A message a step, so that a move is still in progress when the next request comes.
+# A message a step, so that a move has many of them.
 slow_moves = pytest.mark.parametrize("limits", [Limits(step_rows=1)])
 
 
+@contextmanager
+def slow_units(server: ThreadServer) -> Iterator[None]:
+    """A step takes its time, so that a move is still in progress when the next requests come."""
+    unit = server.store.unit
+
+    def slow(*args: Any, **named: Any) -> Any:
+        time.sleep(0.02)
+        return unit(*args, **named)
+
+    server.store.unit = slow
+    yield
+    server.store.unit = unit
+
+
 @slow_moves
-def test_two_moves_of_one_queue_at_once(emo: Emo) -> None:
+def test_two_moves_of_one_queue_at_once(emo: Emo, server: ThreadServer) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(500))))
-    first = start(emo, "a", "b")
-    for source, target in (("a", "b"), ("a", "c"), ("b", "a"), ("b", "c"), ("c", "a")):
-        assert "still in progress" in refused(emo.post(f"_move?from={source}&to={target}"), 409)
+    with slow_units(server):
+        first = start(emo, "a", "b")
+        for source, target in (("a", "b"), ("a", "c"), ("b", "a"), ("b", "c"), ("c", "a")):
+            assert "still in progress" in refused(emo.post(f"_move?from={source}&to={target}"), 409)
     emo.send("c", "-1")
     second = start(emo, "c", "b")
     assert end(emo, first)["status"] == end(emo, second)["status"] == "COMPLETE"
@@ -118,11 +137,12 @@ def test_two_moves_of_one_queue_at_once(emo: Emo) -> None:
 
 
 @slow_moves
-def test_to_a_queue_deleted_meanwhile(emo: Emo) -> None:
+def test_to_a_queue_deleted_meanwhile(emo: Emo, server: ThreadServer) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(500))))
-    reference = start(emo, "a", "b")
     full_name = "dedupq%2Fb" if "dedup" in emo.base else "b"
-    assert emo.talk("DELETE", f"/v1/queues/{full_name}").status == 200
+    with slow_units(server):
+        reference = start(emo, "a", "b")
+        assert emo.talk("DELETE", f"/v1/queues/{full_name}").status == 200
     assert end(emo, reference) == {"from": "a", "to": "b", "status": "ERROR"}
     left = emo.size("a")
     assert 0 < left <= 500
@@ -131,12 +151,13 @@ def test_to_a_queue_deleted_meanwhile(emo: Emo) -> None:
 
 
 @slow_moves
-def test_other_requests_are_served_between_the_steps(emo: Emo) -> None:
+def test_other_requests_are_served_between_the_steps(emo: Emo, server: ThreadServer) -> None:
     emo.post("a/sendbatch", json.dumps(list(range(1000))))
-    reference = start(emo, "a", "b")
-    emo.send("other", "1")
-    assert emo.get(f"_move/{reference}").json["status"] == "IN_PROGRESS"
-    assert 0 < emo.size("a") < 1000
+    with slow_units(server):
+        reference = start(emo, "a", "b")
+        emo.send("other", "1")
+        assert emo.get(f"_move/{reference}").json["status"] == "IN_PROGRESS"
+        assert 0 < emo.size("a") < 1000
     assert end(emo, reference)["status"] == "COMPLETE"
 
 

@@ -55,7 +55,7 @@ async def answer_of(broker: FakeBroker, answer_s: float) -> Response:
     answer = metrics.handler(Request("GET", "/metrics"))
     assert isinstance(answer, Pending)
     answer.listen(told.set_result, told.set_exception)
-    return await asyncio.wait_for(told, 20)
+    return await asyncio.wait_for(told, 60)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def test_between_queues_of_two_apis(native: Native) -> None:
 
 
 def test_a_filter(native: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     native.create("there")
     native.send({"body": '{"kind": "a"}', "content_type": "application/json"}, '{"kind": "a"}')
     server.clock.advance(10)
@@ -264,7 +265,7 @@ def test_queues_and_moves_that_are_not_there(native: Native) -> None:
 
 def test_emodb_keeps_its_three_words_and_knows_nothing_of_homes(native: Native) -> None:
     native.create("there")
-    native.send("1", "2")
+    native.send(*(str(number) for number in range(600)))
     started = start(native, source="q", target="there", per_second=1)
     native.talk("POST", f"/v1/moves/{started['id']}/cancel")
     told = native.talk("GET", f"/queue/1/_move/{started['id']}").json

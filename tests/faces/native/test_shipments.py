@@ -13,6 +13,7 @@ from tests.faces.native.conftest import Native, bodies
 from tests.faces.native.test_bulk import ARROW, table
 from tests.servers import ThreadServer
 from tests.talk import Reply
+from tests.waiting import wait_until
 
 ROOT = "/v1/queues/q/shipments"
 
@@ -111,6 +112,7 @@ def test_a_kept_one_can_still_be_read(native: Native) -> None:
 
 
 def test_a_lost_heartbeat_ends_it(native: Native, server: ThreadServer) -> None:
+    server.clock.stop()
     native.send("1")
     put(native, hold_ms=10_000)
     server.clock.advance(8)
@@ -119,11 +121,10 @@ def test_a_lost_heartbeat_ends_it(native: Native, server: ThreadServer) -> None:
     server.clock.advance(8)
     assert read(native).status == 200
     server.clock.advance(3)
-    while native.talk("GET", f"{ROOT}/lake/1").json["state"] == "open":
-        pass
+    wait_until(lambda: native.talk("GET", f"{ROOT}/lake/1").json["state"] != "open")
     assert read(native).json["how"] == "lost"
     assert post(native, "settle").status == 410
-    assert bodies(native.claim(wait_ms=10_000)) == ["1"]
+    assert bodies(native.claim(wait_ms=60_000)) == ["1"]
 
 
 def test_read_by_position_in_arrow(native: Native) -> None:
