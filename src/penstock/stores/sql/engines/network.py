@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 _REST_S = 0.5
 # The database's time is asked for again when it was last told so long ago.
 _TOLD_FOR_S = 1.0
+# How often, and with which pause, others are looked for who have the store open.
+_LOOKS_FOR_USERS = 40
+_LOOK_FOR_USERS_S = 0.05
 # Bodies that travel without a thread. More of them would keep the event loop for as long as they take to be copied.
 _EXPRESS_BYTES = 1024 * 1024
 # What a message takes beside its body and attributes.
@@ -382,6 +385,14 @@ class NetworkStore:
             return self._watch
 
     def probe_other_users(self) -> bool:
+        """The database may still see those who have just left: it is asked again before one is taken for a user."""
+        for _ in range(_LOOKS_FOR_USERS - 1):
+            if not self._has_other_users():
+                return False
+            time.sleep(_LOOK_FOR_USERS_S)
+        return self._has_other_users()
+
+    def _has_other_users(self) -> bool:
         with self._lanes:
             link = self._begin(write=False)
             try:
