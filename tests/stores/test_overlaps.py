@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,11 +68,11 @@ def send(store: Store, count: int) -> None:
         unit.send("q", [Draft(b"%d" % number) for number in range(count)], NOW)
 
 
-def all_at_once(servers: list[Store], verb: Callable[[Unit], T]) -> list[T]:
-    """What the verb answers on each server. One that is told to try again does."""
+def all_at_once(servers: list[Store], *verbs: Callable[[Unit], T]) -> list[T]:
+    """What the verb answers on each server, or each of as many verbs. One that is told to try again does."""
     meet = threading.Barrier(len(servers), timeout=60)
 
-    def work(store: Store) -> T:
+    def work(store: Store, verb: Callable[[Unit], T]) -> T:
         meet.wait()
         while True:
             try:
@@ -81,7 +82,8 @@ def all_at_once(servers: list[Store], verb: Callable[[Unit], T]) -> list[T]:
                 continue
 
     with ThreadPoolExecutor(len(servers)) as pool:
-        return list(pool.map(work, servers))
+        each = verbs * len(servers) if len(verbs) == 1 else verbs
+        return [working.result() for working in [pool.submit(work, *one) for one in zip(servers, each, strict=True)]]
 
 
 def claim(unit: Unit) -> Shipment | None:
@@ -122,11 +124,10 @@ def test_a_settled_shipment_is_settled_once(servers: list[Store]) -> None:
 
 def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
     ship(servers)
-    turns = iter([True, False, False])
 
-    def end(unit: Unit) -> str:
+    def end(unit: Unit, settles: bool) -> str:
         try:
-            if next(turns, True):
+            if settles:
                 unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 100)
                 return "settled"
             unit.shipments.release(ShipmentRef("q", "c", 1), NOW, 100)
@@ -134,7 +135,7 @@ def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
             return ended.how
         return "released"
 
-    [how] = set(all_at_once(servers, end))
+    [how] = set(all_at_once(servers, *(partial(end, settles=settles) for settles in (True, False, False))))
     with servers[0].unit(write=False) as unit:
         shipment = unit.shipments.find(ShipmentRef("q", "c", 1))
         assert shipment is not None
@@ -144,14 +145,15 @@ def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
 
 def test_a_purge_and_a_settlement_share_the_messages(servers: list[Store]) -> None:
     ship(servers)
-    turns = iter([True, False])
 
-    def end(unit: Unit) -> int:
-        if next(turns, False):
-            return unit.messages.purge("q", NOW, 10, unit.messages.last_seq())
+    def purge(unit: Unit) -> int:
+        return unit.messages.purge("q", NOW, 10, unit.messages.last_seq())
+
+    def settle(unit: Unit) -> int:
         return unit.shipments.settle(ShipmentRef("q", "c", 1), NOW, 100)
 
-    while sum(all_at_once(servers[:2], end)):
+    all_at_once(servers[:2], purge, settle)
+    while sum(all_at_once(servers[:2], settle)):
         pass
     with servers[0].unit(write=False) as unit:
         assert unit.count("q", NOW, 100).total == 0
@@ -215,18 +217,18 @@ def test_of_an_ack_a_deletion_and_a_resend_one_has_the_message(servers: list[Sto
             unit.send("one", [Draft(b"1", group=group)], NOW)
             [message] = unit.claim("one", 1, NOW, 60_000).messages
         receipt = Receipt(message.id, message.claim, "one")
-        turns = iter(["ack", "delete", "resend"])
 
-        def end(unit: Unit, receipt: Receipt = receipt, turns: Iterator[str] = turns) -> bool:
-            match next(turns, "delete"):
-                case "ack":
-                    return unit.ack([receipt], NOW)[0]
-                case "resend":
-                    resend = Resend("one", receipt.id, Draft(b"2", group=group), None, None, None)
-                    return resend.apply(unit, NOW, Limits()).dealing is Dealing.DONE
+        def ack(unit: Unit, receipt: Receipt = receipt) -> bool:
+            return unit.ack([receipt], NOW)[0]
+
+        def delete(unit: Unit, receipt: Receipt = receipt) -> bool:
             return unit.messages.delete("one", [receipt.id], NOW) == [Dealing.DONE]
 
-        assert sum(all_at_once(servers, end)) == 1
+        def resend(unit: Unit, receipt: Receipt = receipt) -> bool:
+            task = Resend("one", receipt.id, Draft(b"2", group=group), None, None, None)
+            return task.apply(unit, NOW, Limits()).dealing is Dealing.DONE
+
+        assert sum(all_at_once(servers, ack, delete, resend)) == 1
         with servers[0].unit() as unit:
             unit.messages.purge("one", NOW, 10, unit.messages.last_seq())
 
@@ -282,14 +284,13 @@ class TestWindows:
     def test_many_keys_in_any_order(self, servers: list[Store]) -> None:
         """Units that wait for each other's keys in a ring: one of them is begun again."""
         keys = [b"%16d" % key for key in range(30)]
-        orders = iter([keys, keys[::-1], keys[15:] + keys[:15]] * 50)
+        orders = [keys, keys[::-1], keys[15:] + keys[:15]]
 
-        def send(unit: Unit) -> dict[bytes, Sent]:
-            order = next(orders)
+        def send(unit: Unit, order: list[bytes]) -> dict[bytes, Sent]:
             sent = unit.send("q", [Draft(b"x", dedup_key=key) for key in order], NOW)
             return dict(zip(order, sent, strict=True))
 
-        answers = all_at_once(servers, send)
+        answers = all_at_once(servers, *(partial(send, order=order) for order in orders))
         for key in keys:
             assert sorted(answer[key].stored for answer in answers) == [False] * (SERVERS - 1) + [True]
             assert len({answer[key].id for answer in answers}) == 1
@@ -299,15 +300,15 @@ class TestWindows:
         draft = Draft(b"x", dedup_key=b"%16d" % 1)
         with servers[0].unit() as unit:
             unit.send("q", [draft], NOW)
-        turns = iter([True, False, False])
 
-        def work(unit: Unit) -> bool:
-            if next(turns, False):
-                unit.messages.purge("q", NOW, 10, unit.messages.last_seq())
-                return False
+        def purge(unit: Unit) -> bool:
+            unit.messages.purge("q", NOW, 10, unit.messages.last_seq())
+            return False
+
+        def send(unit: Unit) -> bool:
             return unit.send("q", [draft], NOW)[0].stored
 
-        stored = sum(all_at_once(servers, work))
+        stored = sum(all_at_once(servers, purge, send, send))
         with servers[0].unit(write=False) as unit:
             assert unit.count("q", NOW, 100).total in (stored, stored - 1)
 
@@ -330,15 +331,13 @@ class TestAttempts:
 
     def test_of_several_names_none_gets_what_another_has(self, servers: list[Store]) -> None:
         send(servers[0], 30)
-        names = iter(["x", "y", "z"] * 100)
         claimed: dict[str, list[Message]] = {}
 
-        def claim_some(unit: Unit) -> tuple[str, list[Message]]:
-            name = next(names)
+        def claim_some(unit: Unit, name: str) -> tuple[str, list[Message]]:
             return name, unit.messages.claim_once("q", name, 5, NOW, 60_000).messages
 
-        for _ in range(4):
-            for name, messages in all_at_once(servers, claim_some):
+        for names in ("xyz", "yzx", "zxy", "xyz"):
+            for name, messages in all_at_once(servers, *(partial(claim_some, name=name) for name in names)):
                 assert claimed.setdefault(name, messages) == messages
         taken = [message.seq for messages in claimed.values() for message in messages]
         assert len(set(taken)) == len(taken) == 15
@@ -347,15 +346,15 @@ class TestAttempts:
         send(servers[0], 2)
         with servers[0].unit() as unit:
             [first] = unit.messages.claim_once("q", "t", 1, NOW, 60_000).messages
-        turns = iter([True, False, False])
 
-        def work(unit: Unit) -> list[bytes]:
-            if next(turns, False):
-                assert unit.ack([Receipt(first.id, first.claim)], NOW) == [True]
-                return []
+        def ack(unit: Unit) -> list[bytes]:
+            assert unit.ack([Receipt(first.id, first.claim)], NOW) == [True]
+            return []
+
+        def claim_again(unit: Unit) -> list[bytes]:
             return [message.body for message in unit.messages.claim_once("q", "t", 1, NOW, 60_000).messages]
 
-        answers = [answer for answer in all_at_once(servers, work) if answer]
+        answers = [answer for answer in all_at_once(servers, ack, claim_again, claim_again) if answer]
         assert all(answer in ([b"0"], [b"1"]) for answer in answers)
         with servers[0].unit(write=False) as unit:
             assert unit.count("q", NOW, 100).total == 1
