@@ -43,7 +43,7 @@ class Bridged:
 
     async def ended(self) -> None:
         """Until both ends know that the bridge has ended."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while self.remote.bridge is not None or not self.gone:
                 await asyncio.sleep(0.001)
 

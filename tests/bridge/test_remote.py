@@ -18,7 +18,7 @@ from tests.bridge.conftest import Bridged, result
 
 async def test_a_message_goes_over_the_bridge_and_back(bridged: Bridged) -> None:
     broker = bridged.remote
-    await result(broker.create_queue("q", Settings(visibility_ms=1000)))
+    await result(broker.create_queue("q", Settings(visibility_ms=60_000)))
     [sent] = await result(broker.send("q", [Draft(b"\x00\xff", "text/plain", {"a": "b"}, dedup_key=b"k")]))
     assert sent.stored
     [message] = await result(broker.claim("q", 10))

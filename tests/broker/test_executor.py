@@ -29,6 +29,12 @@ def store(tmp_path) -> Iterator[RecordedStore]:
     assert recorded.overlaps == 0
 
 
+@pytest.fixture
+def timings() -> Timings:
+    """So long that no machine is too slow for it."""
+    return Timings(store_timeout_s=300.0)
+
+
 async def test_units_run_outside_the_loops_thread(bench: Bench) -> None:
     thread = await result(bench.in_unit(lambda _unit, _now: threading.get_ident()))
     assert thread != threading.get_ident()
@@ -70,7 +76,7 @@ async def test_what_arrives_while_the_store_is_at_work_shares_the_next_unit(benc
     assert [len(unit.asked("send")[0][1]) for unit in bench.store.units] == [1, 20]
 
 
-@pytest.mark.parametrize("timings", [Timings(watch_s=0.0)])
+@pytest.mark.parametrize("timings", [Timings(watch_s=0.0, store_timeout_s=300.0)])
 async def test_many_callers_never_make_two_units_at_once(bench: Bench) -> None:
     """While claims wait, the loop also asks the store whether others have changed it, here without pause."""
     await bench.create("empty")

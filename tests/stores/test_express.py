@@ -18,12 +18,15 @@ from penstock.stores.sql.engines.network import NetworkStore
 from penstock.stores.sql.engines.postgresql import PostgresDatabase
 from penstock.timings import Timings
 from tests.broker.conftest import result, results
+from tests.broker.loops import ShiftedLoop
 from tests.faults.crowd import peek_all
 from tests.faults.sessions import cut_off, observing
 from tests.stores.conftest import check_conservation
 from tests.waiting import wait_until
 
 NOW = 1_000_000
+# So long that no machine is too slow for it.
+PATIENT = Timings(store_timeout_s=300.0)
 DRAFTS = [
     Draft(b"plain"),
     Draft(b"", "text/plain"),
@@ -242,7 +245,7 @@ def test_the_time_is_told_with_every_answer(postgres_url: str) -> None:
 
 
 async def test_callers_are_told_their_own_results(store: NetworkStore) -> None:
-    broker = LocalBroker(store, system_clock, asyncio.get_running_loop())
+    broker = LocalBroker(store, system_clock, asyncio.get_running_loop(), PATIENT)
     for turn in range(3):
         told = await results(
             *(
@@ -261,14 +264,26 @@ async def test_callers_are_told_their_own_results(store: NetworkStore) -> None:
     assert len(seen(store, "q")) == 3 * sum(number % 3 + 1 for number in range(20))
 
 
-async def test_callers_are_told_of_a_database_that_hangs(store: NetworkStore, postgres_url: str) -> None:
-    broker = LocalBroker(store, system_clock, asyncio.get_running_loop(), Timings(store_timeout_s=0.2))
+def test_callers_are_told_of_a_database_that_hangs(store: NetworkStore, postgres_url: str) -> None:
+    with asyncio.Runner(loop_factory=ShiftedLoop) as runner:
+        runner.run(are_told_of_a_database_that_hangs(store, postgres_url))
+
+
+async def are_told_of_a_database_that_hangs(store: NetworkStore, postgres_url: str) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, ShiftedLoop)
+    broker = LocalBroker(store, system_clock, loop, PATIENT)
     assert len(await result(broker.send("q", [Draft(b"1")]))) == 1
     with psycopg.connect(postgres_url) as stranger:
         stranger.execute("LOCK TABLE penstock.tally IN EXCLUSIVE MODE")
-        for _ in range(2):  # the second is refused at once
-            [told] = await results(broker.send("q", [Draft(b"2")]))
-            assert isinstance(told, StoreUnavailable)
+        hanging = result(broker.send("q", [Draft(b"2")]))
+        while not stranger.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall():
+            await asyncio.sleep(0.01)
+        loop.ahead_s += PATIENT.store_timeout_s
+        with pytest.raises(StoreUnavailable):
+            await hanging
+        [refused_at_once] = await results(broker.send("q", [Draft(b"2")]))
+        assert isinstance(refused_at_once, StoreUnavailable)
     while isinstance((await results(broker.send("q", [Draft(b"3")])))[0], StoreUnavailable):
         await asyncio.sleep(0.01)
     assert seen(store, "q") == [b"1", b"2", b"3"]
@@ -278,9 +293,8 @@ async def test_callers_are_told_of_a_database_that_hangs(store: NetworkStore, po
 async def test_a_send_without_a_thread_wakes_those_who_wait(store: NetworkStore, postgres_url: str) -> None:
     """In this process and in another."""
     other = NetworkStore(postgres_url, PostgresDatabase(postgres_url), 1)
-    other.changed_elsewhere()
     wait_until(other.changed_elsewhere)  # of what was said before it listened
-    broker = LocalBroker(store, system_clock, asyncio.get_running_loop())
+    broker = LocalBroker(store, system_clock, asyncio.get_running_loop(), PATIENT)
     waiting = result(broker.claim("other", 1, wait_ms=60_000))
     await result(broker.send("q", [Draft(b"x")]))
     wait_until(lambda: "q" in other.changed_elsewhere())

@@ -38,6 +38,8 @@ from tests.stores.conftest import check_conservation
 from tests.waiting import wait_until
 
 NOW = 1_000_000
+# For tests that are not about time: no machine is too slow for it.
+PATIENT = Timings(busy_patience_s=300.0, store_timeout_s=300.0)
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
@@ -208,7 +210,7 @@ def test_a_deadlock_is_told_as_a_busy_store(store: Store) -> None:
 
 async def test_the_broker_tries_again_after_a_deadlock(store: Store) -> None:
     loop = asyncio.get_running_loop()
-    patient = LocalBroker(store, system_clock, loop)._commit
+    patient = LocalBroker(store, system_clock, loop, PATIENT)._commit
     meet, tries = threading.Barrier(2, timeout=60), Counter[str]()
 
     class Cross(Struct):
@@ -236,7 +238,9 @@ async def test_patience_ends_although_others_are_served(url: str, store: Store) 
     with stranger, stranger.cursor() as cursor, closing(NetworkStore(url, database, 2)) as hurried:
         cursor.execute("BEGIN")
         cursor.execute(f"SELECT number FROM {'penstock.' if is_postgres else ''}queue WHERE name = 'a' FOR UPDATE")
-        patient = LocalBroker(hurried, system_clock, asyncio.get_running_loop(), Timings(busy_patience_s=0.5))
+        patient = LocalBroker(
+            hurried, system_clock, asyncio.get_running_loop(), Timings(busy_patience_s=0.5, store_timeout_s=300.0)
+        )
         sent = result(patient.send("a", [Draft(b"x")]))
 
         async def look() -> None:
@@ -425,6 +429,6 @@ async def test_a_clock_that_is_set_between_two_readings_is_read_again(url: str, 
         return system_clock() + (jump_ms if next(readings) else 0)
 
     with closing(with_clock(url, clock)) as store:
-        broker = LocalBroker(store, clock, asyncio.get_running_loop())
+        broker = LocalBroker(store, clock, asyncio.get_running_loop(), PATIENT)
         created = await result(broker.create_queue("now", Settings()))
         assert abs(created.created_at - system_clock()) < 60_000
