@@ -304,6 +304,22 @@ class ServerProcess:
     def port(self) -> int:
         return int(self.url.rpartition(":")[2])
 
+    @contextmanager
+    def kept_port(self) -> Iterator[int]:
+        """Its port, once it has left it, for the server that takes its place: no other program gets it meanwhile. A
+        socket that has it and does not listen is in the way of nobody who asks for this very port."""
+        with socket.socket() as place:
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+            def is_bound() -> bool:
+                with suppress(OSError):
+                    place.bind(("127.0.0.1", self.port))
+                    return True
+                return False
+
+            wait_until(is_bound)
+            yield self.port
+
     def has_left_its_port(self) -> bool:
         """Threads of a process may keep it for a moment longer than the process is seen."""
         try:

@@ -178,15 +178,15 @@ def test_batches_of_receipts_may_fail_in_part(sqs: Sqs, create: Create) -> None:
 
 
 def test_a_message_is_hidden_and_comes_back(sqs: Sqs, create: Create, server: ThreadServer) -> None:
-    url = create("jobs", VisibilityTimeout=60)
+    url = create("jobs", VisibilityTimeout=600)
     sqs.send_message(QueueUrl=url, MessageBody="x")
     first = one(sqs.receive_message(QueueUrl=url))
-    server.clock.advance(59)
+    server.clock.advance(500)
     assert sqs.receive_message(QueueUrl=url) == {}
-    sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=100)
-    server.clock.advance(99)
+    sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=first["ReceiptHandle"], VisibilityTimeout=1_000)
+    server.clock.advance(900)
     assert sqs.receive_message(QueueUrl=url) == {}
-    server.clock.advance(2)
+    server.clock.advance(101)
     second = one(sqs.receive_message(QueueUrl=url, VisibilityTimeout=5))
     server.clock.advance(6)
     third = one(sqs.receive_message(QueueUrl=url))
@@ -223,14 +223,14 @@ def test_a_receipt_that_ran_out_still_deletes_what_was_not_received_again(sqs, c
 
 
 def test_delays(sqs: Sqs, create: Create, server: ThreadServer) -> None:
-    url = create("jobs", DelaySeconds=10)
+    url = create("jobs", DelaySeconds=100)
     sqs.send_message(QueueUrl=url, MessageBody="the queue's")
-    sqs.send_message(QueueUrl=url, MessageBody="its own", DelaySeconds=100)
+    sqs.send_message(QueueUrl=url, MessageBody="its own", DelaySeconds=900)
     sqs.send_message(QueueUrl=url, MessageBody="none", DelaySeconds=0)
     seen = []
-    for seconds in (0, 11, 90):
+    for seconds in (0, 101, 800):
         server.clock.advance(seconds)
-        seen.append(one(sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=900))["Body"])
+        seen.append(one(sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=9_000))["Body"])
     assert seen == ["none", "the queue's", "its own"]
 
 
@@ -301,14 +301,14 @@ def test_a_store_that_is_away_is_asked_again_by_the_sdk(sdk, server: ThreadServe
 def test_what_was_answered_survives_a_server_that_is_killed(sdk, serve: type[ServerProcess]) -> None:
     """The SDK tries again by itself until the next server is there."""
     first = serve()
-    sqs = sdk.connect(first.url, retries={"total_max_attempts": 10, "mode": "standard"})
+    sqs = sdk.connect(first.url, retries={"total_max_attempts": 30, "mode": "standard"})
     url = sqs.create_queue(QueueName="jobs.fifo", Attributes=FIFO_BY_CONTENT)["QueueUrl"]
     sent = [sqs.send_message(QueueUrl=url, MessageBody=f"m{n}", MessageGroupId="g")["MessageId"] for n in range(5)]
     [head] = sqs.receive_message(QueueUrl=url)["Messages"]
     first.kill()
     waiting = sqs.begin("delete_message", QueueUrl=url, ReceiptHandle=head["ReceiptHandle"])
-    wait_until(first.has_left_its_port)
-    serve(port=first.port)
+    with first.kept_port() as port:
+        serve(port=port)
     answer_of(waiting)
     # Sent again, as by a program that did not hear the answer.
     assert sqs.send_message(QueueUrl=url, MessageBody="m1", MessageGroupId="g")["MessageId"] == sent[1]

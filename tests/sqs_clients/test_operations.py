@@ -82,13 +82,13 @@ def dead_letters_return(client: Any) -> None:
         "QueueUrl"
     ]
     assert client.list_dead_letter_source_queues(QueueUrl=dead) == {"queueUrls": [url]}
-    for number in range(3):
-        client.send_message(QueueUrl=url, MessageBody=str(number))
+    for _ in range(3):
+        client.send_message_batch(QueueUrl=url, Entries=[{"Id": str(n), "MessageBody": str(n)} for n in range(10)])
     while client.receive_message(QueueUrl=url, MaxNumberOfMessages=10):
         pass
     handle = client.start_message_move_task(SourceArn=arn, MaxNumberOfMessagesPerSecond=1)["TaskHandle"]
     [task] = client.list_message_move_tasks(SourceArn=arn)["Results"]
-    assert (task["Status"], task["TaskHandle"], task["ApproximateNumberOfMessagesToMove"]) == ("RUNNING", handle, 3)
+    assert (task["Status"], task["TaskHandle"], task["ApproximateNumberOfMessagesToMove"]) == ("RUNNING", handle, 30)
     client.cancel_message_move_task(TaskHandle=handle)
     wait_until(
         lambda: client.list_message_move_tasks(SourceArn=arn)["Results"][0]["Status"] == "CANCELLED", every_s=0.1
