@@ -15,6 +15,7 @@ from penstock.cli import main
 from penstock.client import Client, Draft
 from tests.client.test_tls import certificate  # noqa: F401 - a fixture
 from tests.servers import ThreadServer
+from tests.waiting import wait_until
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -118,7 +119,7 @@ def test_what_comes_slowly_is_sent_while_it_comes(server, client):
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sending:
         sending.stdin.write(b"first\nsec")
         sending.stdin.flush()
-        [message] = client.claim("q", wait_ms=60_000)
+        [message] = client.claim("q", wait_ms=60_000, hold_ms=3_600_000)
         assert message.body == b"first"
         sending.stdin.write(b"ond")
         sending.stdin.close()
@@ -140,7 +141,7 @@ def test_a_queue_goes_through_a_file_and_back(run, client, tmp_path):
         *(Draft(str(number)) for number in range(1_100)),
     ]
     client.send_many("q", drafts)
-    client.claim("q", hold_ms=60_000)
+    client.claim("q", hold_ms=3_600_000)
     path = tmp_path / "q.ndjson"
     exported = run("export", "q", "--file", str(path))
     assert (exported.exit_code, exported.stdout) == (0, "")
@@ -240,6 +241,7 @@ def test_follow_prints_what_comes(server, client, acked):
             # Whatever comes third was claimed after the ack of the second.
             client.send("q", "third")
             following.stdout.readline()
+        wait_until(server.waiting_claims)
         following.send_signal(signal.SIGINT)
         assert following.wait() == 130
         assert following.stderr.read() == b"\n"
@@ -258,6 +260,7 @@ def test_following_prints_its_header_once(server, client):
         assert following.stdout.readline().split()[-1] == b"first"
         client.send("q", "second", attributes={"lang": "en"})
         assert following.stdout.readline().split()[-2:] == [b"lang=en", b"second"]
+        wait_until(server.waiting_claims)
         following.send_signal(signal.SIGINT)
         assert following.wait() == 130
 

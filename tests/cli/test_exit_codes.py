@@ -127,7 +127,7 @@ def test_claim_shows_what_it_does_unless_told():
 )
 def test_what_will_not_pass_is_not_to_be_tried_again(store, why):
     words = [*SERVE, "--port", "0", "--store", store]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
     assert why in done.stderr
@@ -145,7 +145,7 @@ def test_a_missing_database_is_not_to_be_tried_again(kind, request):
 def test_a_taken_port_is_told_once(serve, tmp_path):
     port = serve().url.rpartition(":")[2]
     words = [*SERVE, "--port", port, "--store", f"sqlite:///{tmp_path}/other.db"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (
         f"penstock: cannot listen on 127.0.0.1:{port}: the port is taken, perhaps by another server; "
@@ -163,7 +163,7 @@ def test_an_address_of_another_machine_is_told_once(tmp_path):
         "--store",
         f"sqlite:///{tmp_path}/x",
     ]
-    done = subprocess.run([*SERVE, *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*SERVE, *words], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith(f"cannot listen on 192.0.2.1:0: {os.strerror(errno.EADDRNOTAVAIL)}")
 

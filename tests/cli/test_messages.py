@@ -99,9 +99,9 @@ def test_a_body_over_the_limit_is_refused(run):
 
 def test_renew_and_release(run, run_json, server):
     run("send", "jobs", "a")
-    [message] = run_json("claim", "jobs", "--hold", "1s")["messages"]
-    assert run("renew", "jobs", message["receipt"], "--hold", "10m").stdout == "renewed 1 message\n"
-    server.clock.advance(60)
+    [message] = run_json("claim", "jobs", "--hold", "1h")["messages"]
+    assert run("renew", "jobs", message["receipt"], "--hold", "10h").stdout == "renewed 1 message\n"
+    server.clock.advance(7_200)
     assert run("claim", "jobs").exit_code == 1
     assert run_json("release", "jobs", message["receipt"], "nonsense", code=1) == {"done": [True, False]}
     assert run("claim", "jobs").exit_code == 0

@@ -56,7 +56,8 @@ def migrate(*words: str) -> Result:
     return CliRunner().invoke(main, ["migrate-store", *words])
 
 
-def test_it_says_what_it_has_done(source, target):
+def test_it_says_what_it_has_done(source, target, monkeypatch):
+    monkeypatch.setattr("penstock.cli.migrate.fitting", lambda: Lines(every_s=3600))
     result = migrate(source, target)
     assert result.exit_code == 0, result.output
     assert re.fullmatch(

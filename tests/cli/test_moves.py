@@ -58,6 +58,7 @@ def test_the_moves_from_one_queue(two, run_json):
 
 
 def test_detached_moves_are_listed_shown_and_cancelled(two, run_json):
+    two("send", "jobs", "--lines", stdin="more\n" * 1_000)
     assert two("moves", "list").exit_code == 1
     move_id = two("move", "jobs", "there", "--per-second", "1", "--detach").stdout.strip()
     [header, line] = two("moves", "list").stdout.splitlines()

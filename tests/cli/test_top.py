@@ -73,8 +73,8 @@ def three(server) -> Client:
         client.send("old", "x")
         server.clock.advance(60)
         client.send_many("many", ["x"] * 5)
-        client.claim("many", limit=2)
-        client.send("many", "later", delay_ms=60_000)
+        client.claim("many", limit=2, hold_ms=3_600_000)
+        client.send("many", "later", delay_ms=3_600_000)
         yield client
 
 

@@ -36,7 +36,6 @@ def complete(
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=60,
         cwd=cwd,
     )
     assert done.returncode == 0, done.stderr + done.stdout
@@ -169,7 +168,7 @@ def test_web_app(tmp_path: Path) -> None:
     finally:
         app.send_signal(signal.SIGTERM)
         app.stdout.close()
-        assert app.wait(timeout=30) == 0
+        assert app.wait(timeout=100) == 0
 
 
 def test_vsqs_processes() -> None:

@@ -12,14 +12,17 @@ from tests.servers import START_S
 from tests.talk import Talk
 from tests.waiting import wait_until
 
-_START = "from penstock.cli.mqcore import {0}; {0}()"
+_START = "from penstock.cli.mqcore import {0}; from penstock.stores.mqcore import daemons; {1}{0}()"
 
 
 class Program:
-    def __init__(self, name: str, root: Path, *flags: str, log: Path) -> None:
+    def __init__(self, name: str, root: Path, *flags: str, log: Path, poll_s: float | None = None) -> None:
+        """With `poll_s`, a mover or reaper that hears of nothing looks so often."""
         self.log = log
+        polls = f"daemons.POLL_S = {poll_s}; " if poll_s else ""
+        start = _START.format(name.replace("-", "_"), polls)
         with log.open("w") as stderr:
-            command = [sys.executable, "-c", _START.format(name.replace("-", "_")), "--root", str(root), *flags]
+            command = [sys.executable, "-c", start, "--root", str(root), *flags]
             self.process = subprocess.Popen(command, stderr=stderr)
         self._wait_for(r"looks after" if name != "mq" else r"serves (http\S+) from")
 

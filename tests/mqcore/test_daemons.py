@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,10 @@ def start(tmp_path: Path, root: Path) -> Iterator[Start]:
     started: list[Program] = []
     numbers = itertools.count()
 
-    def start(name: str, *flags: str) -> Program:
+    def start(name: str, *flags: str, **options: float) -> Program:
         if name == "mq":
             flags = ("--port", "0", *flags)
-        started.append(Program(name, root, *flags, log=tmp_path / f"{name}-{next(numbers)}.log"))
+        started.append(Program(name, root, *flags, log=tmp_path / f"{name}-{next(numbers)}.log", **options))
         return started[-1]
 
     yield start
@@ -64,21 +65,17 @@ def test_the_mover_alone_delivers_what_is_left_and_redelivers_what_is_due(start:
 
 
 def test_the_mover_wakes_when_something_arrives(start: Start, root: Path) -> None:
-    """Far sooner than it looks without being told."""
+    """Without being told, this one would look again in an hour."""
     mq = start("mq", "--mqcore-redelivery-s", "0.1")
-    start("mq-mover")
+    start("mq-mover", poll_s=3_600)
     with mq.talk() as talk:
         talk("PUT", "/q")
-        times = []
         for _ in range(5):
             talk("POST", "/q/messages", b"x")
-            assert talk("GET", "/q/messages").status == 200
-            began = time.monotonic()
-            while (reply := talk("GET", "/q/messages")).status != 200:
-                time.sleep(0.002)
-            times.append(time.monotonic() - began)
-            talk("DELETE", f"/q/messages/{reply.headers['X-Message-Id']}")
-    assert sorted(times)[2] < 0.6
+            replies = [talk("GET", "/q/messages")]
+            assert replies[0].status == 200
+            wait_until(lambda: replies.append(talk("GET", "/q/messages")) or replies[-1].status == 200)  # noqa: B023
+            talk("DELETE", f"/q/messages/{replies[-1].headers['X-Message-Id']}")
 
 
 def test_the_reaper_alone_destroys_what_is_in_remove(start: Start, root: Path) -> None:
@@ -181,8 +178,9 @@ def drain(server: Program, root: Path) -> list[bytes]:
                 talk("DELETE", f"/q/messages/{reply.headers['X-Message-Id']}")
                 return False
             for part in (root / "new").iterdir():
-                if not part.stat().st_mode & 0o400:
-                    part.unlink()
+                with suppress(FileNotFoundError):  # whole ones are moved meanwhile
+                    if not part.stat().st_mode & 0o400:
+                        part.unlink()
             return not any(path.startswith(("new/", "queues/", "delay/")) for path in tree(root))
 
         wait_until(fetched_all)

@@ -54,7 +54,7 @@ def run_claimer(root: Path, peers: int, done: int) -> tuple[list[tuple[int, int]
     (root.parent / f"ready-{os.getpid()}").touch()
     seen = []
     # A process that fails must not keep the others waiting for its messages forever.
-    until = time.monotonic() + 60
+    until = time.monotonic() + 100
     while len(list((root / "ended").iterdir())) < done and time.monotonic() < until:
         with store.unit() as unit:
             messages = unit.claim("q", 7, system_clock(), HOLD_MS).messages

@@ -41,9 +41,9 @@ def test_bodies_come_from_an_argument_a_file_or_standard_input(run, path, tmp_pa
 
 def test_json(run):
     id_ = json.loads(run("publish", "x", "--json").stdout)["id"]
-    assert json.loads(run("receive", "--json").stdout) == {"id": id_, "body": "x"}
+    assert json.loads(run("receive", "--visibility", "1h", "--json").stdout) == {"id": id_, "body": "x"}
     run("publish", "-", stdin=b"\xff")
-    assert json.loads(run("receive", "--json").stdout)["body_base64"] == "/w=="
+    assert json.loads(run("receive", "--visibility", "1h", "--json").stdout)["body_base64"] == "/w=="
     assert json.loads(run("size", "--json").stdout) == {"size": 2}
     assert json.loads(run("delete", id_, "--json").stdout) == {"deleted": True}
 

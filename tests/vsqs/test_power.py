@@ -47,7 +47,7 @@ class Disk:
             os.close(descriptor)
 
     def detach(self) -> None:
-        for _ in range(50):
+        for _ in range(600):
             if not subprocess.run(["umount", self.mount], capture_output=True).returncode:
                 return
             time.sleep(0.1)
