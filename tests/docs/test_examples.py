@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,11 +24,15 @@ from tests.sqs_clients.environments import NEWEST, program
 
 SHOWN_HOST = "127.0.0.1:8080"
 SHOWN_URL = f"http://{SHOWN_HOST}"
+# What pages start beside it. On this machine others may have these ports.
+SHOWN_PORTS = ("8098", "8099")
 README = ROOT / "README.md"
 # What a newcomer reads first; the second sets the PATH that every other page goes by.
 FIRST = (README, DOCS / "getting-started.md")
 # Its programs are clients of AWS, and run in their environment.
 SQS = DOCS / "sqs.md"
+# It shows a history, in which what is sent in one example must not be split by the end of ten minutes.
+NATIVE = DOCS / "native.md"
 RUN = ("console", "python")
 _END = "--- end of command ---"
 _PRINTED = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
@@ -40,6 +46,7 @@ class Shell:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
+        self._places = {shown: kept_place() for shown in SHOWN_PORTS}
         environ = os.environ | {"PENSTOCK_URL": url, "PATH": readers_path()}
         self._process = subprocess.Popen(
             ["bash", "--norc"],
@@ -55,6 +62,8 @@ class Shell:
     def run(self, command: str) -> tuple[str, int]:
         """What a command printed to either output, as the page would show it, and its exit code."""
         command = command.replace(SHOWN_URL, self.url)
+        for shown, place in self._places.items():
+            command = re.sub(rf"(port |127\.0\.0\.1:){shown}\b", rf"\g<1>{place.getsockname()[1]}", command)
         self._process.stdin.write(f"{{ {command}\n}} </dev/null; c=$?; printf '\\n{_END} %s\\n' $c; (exit $c)\n")
         self._process.stdin.flush()
         lines = []
@@ -72,6 +81,16 @@ class Shell:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         self._process.stdout.close()
+        for place in self._places.values():
+            place.close()
+
+
+def kept_place() -> socket.socket:
+    """A free port that the system gives to no one else who asks for any; a server that asks for this one gets it."""
+    place = socket.socket()
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind(("127.0.0.1", 0))
+    return place
 
 
 def readers_path() -> str:
@@ -146,6 +165,8 @@ def test_examples(page: Path, server: ThreadServer, shell: Shell) -> None:
     names: dict[str, object] = {}
     if page not in FIRST:
         shell.run('export PATH="$PWD/.venv/bin:$PATH"')
+    if page == NATIVE:
+        server.clock.advance(600 - time.time() % 600)
     if page == SQS:
         shell.run(f'export PATH="$PATH:{Path(program(NEWEST, "aws")).parent}"')
     for block in blocks(page):
