@@ -307,7 +307,7 @@ class ServerProcess:
     @contextmanager
     def kept_port(self) -> Iterator[int]:
         """Its port, once it has left it, for the server that takes its place: no other program gets it meanwhile. A
-        socket that has it and does not listen is not in the way of whoever asks for this very port."""
+        socket that has it and does not listen keeps out those that ask for any port, not the one that wants this."""
         with socket.socket() as place:
             place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
