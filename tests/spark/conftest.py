@@ -39,7 +39,7 @@ def client(server: ThreadServer) -> Iterator[Client]:
     """With a queue called q."""
     from penstock.spark.server import Server
 
-    with Server(server.url, patience_s=20).client() as client:
+    with Server(server.url).client() as client:
         client.create_queue("q")
         yield client
 

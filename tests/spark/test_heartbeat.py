@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Callable
 
-from penstock.client import Client, ShipmentRef
+from penstock.client import Client, Shipment, ShipmentRef
 from penstock.spark.heartbeat import Heartbeat
 from tests.servers import ThreadServer
 from tests.waiting import wait_until
 
 FIRST = ShipmentRef("q", "c", 1)
+HOUR_MS = 3_600_000
 
 
-def test_it_keeps_a_shipment(client: Client) -> None:
+class Pauses(threading.Event):
+    """The pauses of a heartbeat: short, and `passed` is told how long each should have been."""
+
+    def __init__(self, passed: Callable[[float], None]) -> None:
+        super().__init__()
+        self._passed = passed
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self._passed(timeout)
+        return super().wait(0.001)
+
+
+def beating(client: Client, passed: Callable[[float], None] = lambda seconds: None) -> Heartbeat:
+    heartbeat = Heartbeat(client, FIRST, HOUR_MS)
+    heartbeat._stopped = Pauses(passed)
+    return heartbeat
+
+
+def claim(client: Client) -> Shipment:
     client.send("q", "a")
-    claimed = client.claim_shipment(FIRST, 10, 1_000)
+    claimed = client.claim_shipment(FIRST, 10, HOUR_MS)
     assert claimed is not None
-    with Heartbeat(client, FIRST, 1_000):
-        while client.shipment(FIRST).until < claimed.until + 1_000:
-            time.sleep(0.05)
+    return claimed
+
+
+def test_it_keeps_a_shipment(client: Client, server: ThreadServer) -> None:
+    """On the server, all the time passes that it would have waited."""
+    claimed = claim(client)
+    with beating(client, server.clock.advance):
+        wait_until(lambda: client.shipment(FIRST).until >= claimed.until + HOUR_MS)
     client.settle_shipment(FIRST)
 
 
 def test_it_ends_with_its_shipment(client: Client) -> None:
-    client.send("q", "a")
-    claimed = client.claim_shipment(FIRST, 10, 1_000)
-    assert claimed is not None
-    heartbeat = Heartbeat(client, claimed, 1_000)
+    claim(client)
+    heartbeat = beating(client)
     client.release_shipment(FIRST)
     heartbeat.start()
     heartbeat._thread.join()
@@ -38,16 +61,14 @@ def test_it_does_not_wait_for_another_thread(client: Client, server: ThreadServe
     answered = threading.Event()
 
     def wait_long() -> None:
-        client.claim("q", wait_ms=30_000)
+        client.claim("q", wait_ms=60_000)
         answered.set()
 
-    client.send("q", "a")
-    claimed = client.claim_shipment(FIRST, 10, 2_000)
-    assert claimed is not None
+    claimed = claim(client)
     waiting = threading.Thread(target=wait_long)
     waiting.start()
     wait_until(server.waiting_claims)
-    with Heartbeat(client, FIRST, 2_000):
+    with beating(client):
         wait_until(lambda: client.shipment(FIRST).until > claimed.until)
     assert not answered.is_set()
     client.send("q", "b")

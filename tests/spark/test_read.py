@@ -62,7 +62,7 @@ def test_groups_and_first_claims(queue: Queue) -> None:
 
 def test_peeking_changes_nothing(queue: Queue) -> None:
     queue.send(*(f"m{number}" for number in range(30)))
-    [claimed] = queue.client.claim("q")
+    [claimed] = queue.client.claim("q", hold_ms=3_600_000)
     before = queue.count(), queue.tally(), list(queue.client.shipments("q"))
     frame = queue.read()
     assert frame.count() == 30

@@ -28,7 +28,7 @@ def secret(tmp_path: Path) -> str:
 def keyed(secret: str, tmp_path: Path, spark: SparkSession) -> Iterator[Queue]:
     """The queue q on a server that asks for a key."""
     server = ThreadServer(KeyStore(tmp_path).url)
-    with Server(server.url, secret, 5).client() as client:
+    with Server(server.url, secret).client() as client:
         client.create_queue("q")
         yield Queue(spark, client)
     server.stop()
@@ -86,7 +86,7 @@ def test_it_shows_nowhere(
 
 def test_a_client_does_not_show_it(server: ThreadServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with Server(server.url, "s3cr3t-key", 1).client() as client:
+    with Server(server.url, "s3cr3t-key").client() as client:
         texts = [repr(client), str(client), repr(Server(server.url, "s3cr3t-key"))]
         for call in (
             lambda: client.queue("nowhere"),

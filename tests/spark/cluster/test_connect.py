@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,4 +81,8 @@ def test_other_jobs(connect: ConnectServer, server: ThreadServer, gate: Gate, st
 def _wait_until_nothing_is_written(lake: Path) -> None:
     """Spark writes to hidden folders first, and takes them away when all is in its place."""
     hidden = (".spark-staging", "_temporary")
-    wait_until(lambda: not any(path.name.startswith(hidden) for path in lake.rglob("*")), 300, every_s=0.1)
+
+    def is_done() -> bool:
+        return not any(name.startswith(hidden) for _, names, _ in os.walk(lake) for name in names)
+
+    wait_until(is_done, 300, every_s=0.1)

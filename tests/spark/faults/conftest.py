@@ -39,12 +39,11 @@ def start(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def restart(tmp_path: Path) -> Iterator[Any]:
-    """Starts servers on one store, one after the other, on the port of the first."""
+    """Starts servers on one store, one after the other."""
     started: list[ServerProcess] = []
 
     def restart() -> ServerProcess:
-        port = int(started[0].url.rpartition(":")[2]) if started else 0
-        started.append(ServerProcess(tmp_path, port=port))
+        started.append(ServerProcess(tmp_path))
         return started[-1]
 
     yield restart

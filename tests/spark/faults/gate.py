@@ -11,7 +11,8 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ class Held:
     _cut: bool = False
     peer: tuple[str, int] = ("", 0)
     port: int = 0
+    key: str = ""
 
     def wait(self, asker: Program | Future[Any], timeout: float = 300) -> None:
         """Until it is there. If the asker has ended, it never will be."""
@@ -71,11 +73,12 @@ class Gate:
     """A proxy on a free port of this machine."""
 
     def __init__(self, url: str) -> None:
-        self._upstream = urlsplit(url).netloc
+        self.lead_to(url)
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._port: int = self._listening.getsockname()[1]
         self.url = f"http://127.0.0.1:{self._port}"
         self.seen: list[str] = []
+        self.keys: Counter[str] = Counter()
         self._held: list[Held] = []
         self._all: list[Held] = []
         self._lock = threading.Lock()
@@ -90,6 +93,10 @@ class Gate:
             self._held.append(held)
             self._all.append(held)
         return held
+
+    def lead_to(self, url: str | None) -> None:
+        """From now on; without a server, connections end as they do where none listens."""
+        self._upstream = None if url is None else urlsplit(url).netloc
 
     def close(self) -> None:
         with self._lock:
@@ -139,8 +146,10 @@ class Gate:
             name, _, value = text.partition(":")
             headers[name.lower()] = value.strip()
         body = read(int(headers.get("content-length", 0)))
-        held = self._match(f"{method} {path}")
+        held = self._match(f"{method} {path}", headers.get("idempotency-key", ""))
         if held is not None and not held.answered and not held.stop_here(peer, self._port):
+            return False
+        if self._upstream is None:
             return False
         upstream = http.client.HTTPConnection(self._upstream, timeout=60)
         try:
@@ -159,15 +168,18 @@ class Gate:
         connection.sendall("\r\n".join([*head, "", ""]).encode("latin-1") + content)
         return True
 
-    def _match(self, asked: str) -> Held | None:
+    def _match(self, asked: str, key: str) -> Held | None:
         with self._lock:
             self.seen.append(asked)
+            if key:
+                self.keys[key] += 1
             for held in self._held:
                 if re.search(held.pattern, asked):
                     if held.skip:
                         held.skip -= 1
                         return None
                     self._held.remove(held)
+                    held.key = key
                     return held
         return None
 
@@ -184,13 +196,18 @@ def owner_of(port: int, peer_port: int) -> int:
 
 
 def _holder_of(link: str) -> int:
-    for entry in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if str(entry.readlink()) == link:
-                return int(entry.parts[2])
-        except OSError:
-            continue
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal() and link in _open_files(process):
+            return int(process.name)
     raise LookupError(f"no process has {link}")
+
+
+def _open_files(process: Path) -> Iterator[str]:
+    """Of a process that may end, and close some of them, meanwhile."""
+    with suppress(OSError):
+        for entry in (process / "fd").iterdir():
+            with suppress(OSError):
+                yield str(entry.readlink())
 
 
 def _shut(connection: socket.socket) -> None:

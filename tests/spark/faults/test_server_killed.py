@@ -39,8 +39,10 @@ def test_drain(point: str, answered: bool, spark: Any, restart: Any, tmp_path: P
             job = pool.submit(drain, Server(gate.url), "q", str(tmp_path / "lake"), limit=1000, run=run)
             held.wait(job)
             server.kill()
+            gate.lead_to(None)
             held.cut()
-            restart()
+            server = restart()
+            gate.lead_to(server.url)
             summary = job.result()
         finally:
             gate.close()
@@ -62,8 +64,10 @@ def test_load(answered: bool, spark: Any, restart: Any, tmp_path: Path) -> None:
             job = pool.submit(load, Server(gate.url), [str(source)], "q", run=Run(spark))
             held.wait(job)
             server.kill()
+            gate.lead_to(None)
             held.cut()
-            restart()
+            server = restart()
+            gate.lead_to(server.url)
             summary = job.result()
         finally:
             gate.close()

@@ -19,7 +19,7 @@ class Plant:
 
     def __init__(self, spark: Any, server: ThreadServer, folder: Path) -> None:
         self.spark = spark
-        self.server = Server(server.url, patience_s=20)
+        self.server = Server(server.url)
         self.clock = server.clock
         self.folder = folder
         self.root = str(folder / "lake")

@@ -77,6 +77,7 @@ def test_a_message_that_the_ledger_does_not_know(busy) -> None:
 def test_a_message_that_vanished_from_the_store(busy, tmp_path) -> None:
     """Behind the server's back: its counters know better."""
     database = apsw.Connection(str(tmp_path / "data" / "penstock.db"))
+    database.set_busy_timeout(60_000)
     database.execute("DELETE FROM message WHERE seq = (SELECT max(seq) FROM message)")
     database.execute("DELETE FROM ledger WHERE number = (SELECT max(number) FROM ledger)")
     database.close()

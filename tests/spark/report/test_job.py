@@ -119,6 +119,6 @@ def test_it_tells_what_the_queues_hold_now(
     with Client(server.url) as client:
         client.create_queue("q0")
         client.send_many("q0", ["1", "2"])
-        report(archived(day()), str(to), server=Server(server.url, patience_s=20), run=Run(spark))
+        report(archived(day()), str(to), server=Server(server.url), run=Run(spark))
     cells = re.findall(r"<tr><td class=\"name\"><a href=\"#queue-\d\">(q\d)</a>.*?>([^<>]+)</td></tr>", to.read_text())
     assert dict(cells) == {"q0": "2", "q1": "–", "q2": "–"}
