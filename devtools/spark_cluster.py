@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,12 +77,9 @@ class ConnectServer:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         environ = surroundings(folder, QUICK)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": str(port),
+            "spark.connect.grpc.binding.port": "0",
             "spark.driver.host": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -94,12 +90,12 @@ class ConnectServer:
             "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2,2]",
             "--driver-memory", "1g", *named, environ=environ,
         )  # fmt: skip
-        self.url = f"sc://127.0.0.1:{port}"
         try:
-            self.program.wait_for("Spark Connect server started")
+            port = self.program.wait_for(r"Spark Connect server started at: \S+:(\d+)")
         except BaseException:
             self.stop()
             raise
+        self.url = f"sc://127.0.0.1:{port}"
 
     def stop(self) -> None:
         self.program.kill()

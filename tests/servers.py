@@ -277,12 +277,13 @@ class ServerProcess:
         return [pid for pid, name in self.processes().items() if name == "penstock-edge"]
 
     def kill(self) -> None:
-        """All of its processes. The one that would replace the others is the first."""
+        """All of its processes at once: stopped first, none of them answers that another is gone."""
         started = self.processes()
-        self.process.kill()
-        for pid in started:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            self.process.send_signal(number)
+            for pid in started:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
         self.wait()
         wait_until(lambda: not any(map(is_alive, started)))
 

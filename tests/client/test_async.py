@@ -62,7 +62,8 @@ async def test_the_end_of_a_kept_connection_is_seen_though_the_loop_was_busy(ser
         await client.create_queue("jobs")
         # In this very step of the loop, so that it cannot look: the server goes, and another comes.
         server.terminate()
-        serve(port=int(server.url.rpartition(":")[2]))
+        with server.kept_port() as port:
+            serve(port=port)
         await client.send("jobs", "hello")
         assert [message.text for message in await client.claim("jobs")] == ["hello"]
 

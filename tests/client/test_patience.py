@@ -123,14 +123,14 @@ def test_a_send_with_a_key_is_repeated_and_one_without_is_not(listen, connect): 
 
 def test_it_waits_for_a_server_that_comes_back(serve, connect):
     first = serve()
-    port = int(first.url.rpartition(":")[2])
     with connect(first.url, patience=QUICK) as client:
         client.create_queue("jobs")
         first.kill()
         sent = []
         sender = threading.Thread(target=lambda: sent.append(client.send_once("jobs", ["a"], "k")))
         sender.start()
-        serve(port=port)
+        with first.kept_port() as port:
+            serve(port=port)
         sender.join()
         assert sent == [SentCounts(1, 1, repeated=False)]
         assert client.send_once("jobs", ["a"], "k").repeated

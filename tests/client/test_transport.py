@@ -79,7 +79,8 @@ def test_a_connection_that_the_server_closed_is_opened_anew(serve, connect):
     with connect(server.url) as client:
         client.create_queue("jobs")
         server.terminate()
-        again = serve(port=int(server.url.rpartition(":")[2]))
+        with server.kept_port() as port:
+            again = serve(port=port)
         assert again.url == server.url
         # Not repeatable, yet safe: the end of the old connection was seen before a byte was sent.
         client.send("jobs", "hello")

@@ -358,9 +358,8 @@ async def test_a_worker_that_is_cancelled_gives_everything_back(server, other):
 
 def test_a_server_that_is_away_is_waited_for(serve, connect, caplog):
     first = serve()
-    port = int(first.url.rpartition(":")[2])
     with Client(first.url) as other, connect(first.url) as client:
-        other.create_queue("jobs")
+        other.create_queue("jobs", visibility_ms=600_000)
         other.send_many("jobs", ["1", "2", "3"])
         away, back = threading.Event(), threading.Event()
         seen = []
@@ -379,7 +378,8 @@ def test_a_server_that_is_away_is_waited_for(serve, connect, caplog):
         with pytest.raises(Unreachable):
             other.queue("jobs")
         back.wait()
-        serve(port=port)
+        with first.kept_port() as port:
+            serve(port=port)
         wait_until(lambda: other.queue("jobs").count.total == 0)
         assert running.finish() == Worked(acked=3)
         assert seen == ["1", "2", "3"]

@@ -122,7 +122,7 @@ def test_a_long_poll_lives_through_an_outage_unless_its_time_is_over(place: Plac
     assert talk("PUT", "/v1/queues/poll").status == 201
     with ThreadPoolExecutor(2) as pool, Talk(place.server.url, timeout=100) as one, Talk(place.server.url, 100) as two:
         patient = pool.submit(claim, one, "poll", wait_ms=60_000)
-        hurried = pool.submit(two, "POST", "/v1/queues/poll/claim", {"wait_ms": 7_000})
+        hurried = pool.submit(two, "POST", "/v1/queues/poll/claim", {"wait_ms": 15_000})
         wait_until(lambda: place.server.waiting_claims() == 2)
         place.database.stop()
         # Within this time the server looks by itself, and the database cannot say that there is no message.

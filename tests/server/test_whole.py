@@ -113,7 +113,7 @@ def test_requests_under_way_are_answered_at_a_stop_and_polls_end(server: ServerP
     with server.talks(6) as talks, ThreadPoolExecutor(6) as pool:
         assert talks[0]("PUT", Q).status == 201
         polls = [pool.submit(claim, talk, wait_ms=60_000) for talk in talks]
-        wait_until(lambda: all(one.running() for one in polls))
+        wait_until(lambda: server.waiting_claims() == len(polls))
         crowd.start(senders=4, claimers=4)
         wait_until(lambda: len(crowd.acked) > 20)
         assert server.terminate() == 0
