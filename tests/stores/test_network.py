@@ -289,6 +289,7 @@ def read_on(store: Store, after: int, limit: int = 1_000) -> list[LedgerRow]:
         return unit.ledger.rows(after, limit)
 
 
+@pytest.mark.timeout(600)  # MariaDB's deadlocks take their time where other tests keep the machine busy
 def test_a_reader_of_the_ledger_misses_no_row_and_sees_none_twice(url: str, store: Store) -> None:
     rows: list[LedgerRow] = []
     is_over = threading.Event()
