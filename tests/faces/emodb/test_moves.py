@@ -27,8 +27,8 @@ def start(emo: Emo, source: str, target: str) -> str:
 
 
 def end(emo: Emo, reference: str) -> dict:
-    """The status of a move once it has ended."""
-    wait_until(lambda: emo.get(f"_move/{reference}").json["status"] != "IN_PROGRESS")
+    """The status of a move once it has ended, which may take a thousand units."""
+    wait_until(lambda: emo.get(f"_move/{reference}").json["status"] != "IN_PROGRESS", seconds=600)
     return emo.get(f"_move/{reference}").json
 
 
