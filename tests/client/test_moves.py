@@ -66,6 +66,7 @@ def test_the_moves_from_one_queue(two):
 
 
 def test_cancel(two):
+    two.send_many("jobs", ["more"] * 1_000)  # else it might end before it is cancelled
     started = two.move("jobs", "there", per_second=1)
     with pytest.raises(MoveConflict, match="'jobs'"):
         two.move("jobs", "there")

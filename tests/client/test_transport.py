@@ -121,7 +121,7 @@ def test_a_server_that_dies_during_a_claim_is_unreachable(serve, connect):
         killer = threading.Thread(target=lambda: (wait_until(server.waiting_claims), server.kill()))
         killer.start()
         with pytest.raises(Unreachable) as caught:
-            client.claim("jobs", wait_ms=30_000)
+            client.claim("jobs", wait_ms=60_000)
         killer.join()
         assert caught.value.sent
         with pytest.raises(Unreachable, match="cannot reach") as caught:
@@ -131,8 +131,8 @@ def test_a_server_that_dies_during_a_claim_is_unreachable(serve, connect):
 
 def test_no_answer_in_time(connect):
     gate = socket.create_server(("127.0.0.1", 0))
-    with gate, connect(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=0.5) as client:
-        with pytest.raises(Unreachable, match=r"no answer from .* within 0\.5 s") as caught:
+    with gate, connect(f"http://127.0.0.1:{gate.getsockname()[1]}", timeout_s=2) as client:
+        with pytest.raises(Unreachable, match=r"no answer from .* within 2 s") as caught:
             list(client.queues())
         assert caught.value.sent
 

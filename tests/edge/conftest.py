@@ -44,7 +44,7 @@ class Client:
         self.writer.write(data)
 
     async def reply(self, head: bool = False) -> Reply:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             block = await self.reader.readuntil(b"\r\n\r\n")
             line, *lines = block[:-4].decode("latin-1").split("\r\n")
             headers = {}
@@ -60,7 +60,7 @@ class Client:
 
     async def rest(self) -> bytes:
         """Everything until the server closes; a reset counts as closing."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             try:
                 return await self.reader.read()
             except ConnectionError:
@@ -151,7 +151,7 @@ class Edge:
         return client
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.005)
 

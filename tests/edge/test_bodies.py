@@ -191,7 +191,7 @@ async def test_a_body_that_is_cut_is_read_to_its_end_if_that_is_near(edge, chunk
 
 @pytest.mark.parametrize("path", ["/cut", "/small", "/nowhere"])
 async def test_a_client_that_sends_without_end_is_answered_and_closed(edge, path: str):
-    client = await (await edge.start(Timeouts(linger=0.5))).connect()
+    client = await (await edge.start(Timeouts(linger=2.0))).connect()
     client.send(head(path, None))
 
     async def pour_forever() -> None:

@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from penstock.edge.http import Response, encode, set_date
-from penstock.edge.limits import Timeouts
+from penstock.edge.limits import EdgeLimits, Timeouts
 
 LONG = 60.0
 
@@ -54,17 +54,18 @@ async def test_half_a_body_is_answered_408(edge, framing: bytes):
 
 
 async def test_idle_connections_are_closed_silently(edge):
-    await edge.start(Timeouts(LONG, LONG, 0.1, LONG))
+    await edge.start(Timeouts(LONG, LONG, 2.0, LONG))
     fresh, used = await edge.connect(), await edge.connect()
     assert (await used.ask(edge.get())).status == 200
     assert [await fresh.rest(), await used.rest()] == [b"", b""]
 
 
 async def test_a_long_poll_outlasts_every_time_limit(edge):
-    await edge.start(Timeouts(0.05, 0.05, 0.05, 0.05))
+    await edge.start()
     client = await edge.connect()
     client.send(edge.get("/wait") + b"GET /ec")
     await edge.until(lambda: len(edge.pending) == 1)
+    edge.listener.adjust(Timeouts(0.05, 0.05, 0.05, 0.05), EdgeLimits())
     # Long enough for others to come and to be closed, one after the other.
     for _ in range(5):
         assert await (await edge.connect()).rest() == b""
@@ -101,7 +102,7 @@ async def test_a_client_that_closes_but_does_not_read_is_dropped(edge):
 
 
 async def test_a_slow_reader_is_served_as_long_as_it_reads(edge):
-    await edge.start(Timeouts(LONG, LONG, LONG, 0.3))
+    await edge.start(Timeouts(LONG, LONG, LONG, 2.0))
     with await deaf(edge) as client:
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(client, edge.get("/big?5000000") + edge.get("/echo", "Connection: close"))
@@ -117,7 +118,7 @@ async def test_lingering_ends(edge):
     await edge.start(Timeouts(0.2, LONG, LONG, LONG))
     with await deaf(edge) as client:
         await asyncio.get_running_loop().sock_sendall(client, b"rubbish\r\n\r\n")
-        await edge.until(lambda: edge.listener.connections == 1)
+        await edge.until(lambda: edge.router.unmatched.statuses == {400: 1})
         await edge.gone()
 
 

@@ -70,8 +70,9 @@ class Load:
         self.perhaps_deleted.add(reply.body)
         status = talk("DELETE", f"/messages/{reply.headers['X-MQS-MESSAGE-ID']}").status
         if status == 204:
-            self.perhaps_deleted.discard(reply.body)
+            # In this order: whoever looks meanwhile finds it in one of them.
             self.deleted.add(reply.body)
+            self.perhaps_deleted.discard(reply.body)
         elif status != 404 or reply.body not in self.received_again:
             self.other_answers.append(status)
 

@@ -117,11 +117,11 @@ def test_the_clocks_really_differ(servers: Servers) -> None:
 
 def test_a_claim_of_one_holds_for_the_other(one: Talk, two: Talk) -> None:
     send(one, "m")
-    [message] = claim(two, hold_ms=30_000)
+    [message] = claim(two, hold_ms=55_000)
     assert claim(one) == []
     assert abs(message["sent_at"] - system_clock()) < MINUTES * 1000
     assert abs(message["ready_at"] - system_clock()) < 2 * MINUTES * 1000
-    assert one("POST", "/v1/queues/q/renew", {"receipts": [message["receipt"]], "hold_ms": 20_000}).json["done"] == [
+    assert one("POST", "/v1/queues/q/renew", {"receipts": [message["receipt"]], "hold_ms": 50_000}).json["done"] == [
         True
     ]
     assert claim(two) == []
@@ -138,8 +138,8 @@ def test_a_claim_of_one_runs_out_for_the_other_in_its_time(one: Talk, two: Talk)
 def test_a_delay_told_to_one_is_kept_by_the_other(one: Talk, two: Talk) -> None:
     begun = time.monotonic()
     send(one, "m", delay_ms=1_000)
-    assert claim(two) == [] or time.monotonic() - begun >= 1 - ROUNDED_S
-    assert [message["body"] for message in claim(two, wait_ms=25_000)] == ["m"]
+    claimed = claim(two) or claim(two, wait_ms=25_000)
+    assert [message["body"] for message in claimed] == ["m"]
     assert time.monotonic() - begun >= 1 - ROUNDED_S
 
 
@@ -147,12 +147,12 @@ def test_a_delay_told_to_one_is_kept_by_the_other(one: Talk, two: Talk) -> None:
 def test_a_clock_that_jumps_changes_nothing(skewed: tuple[Skewed, Skewed], one: Talk, two: Talk, ahead_s: int) -> None:
     """Neither the retention of what is there, nor a claim, nor a delay that somebody waits for."""
     send(one, "held")
-    assert claim(one, hold_ms=30_000)
+    assert claim(one, hold_ms=55_000)
     send(one, "kept")
     begun = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
         send(one, "delayed", delay_ms=1_500)
-        assert [message["body"] for message in claim(two, hold_ms=30_000)] == ["kept"]
+        assert [message["body"] for message in claim(two, hold_ms=55_000)] == ["kept"]
         waiting = pool.submit(claim, two, wait_ms=25_000)
         for server in skewed:
             server.set(ahead_s)

@@ -18,7 +18,7 @@ def test_two_servers_never_hand_out_the_same_message(serve) -> None:
     load = Load()
     first, second = serve(), serve()
     with first.talk() as talk:
-        create_queue(talk, visibility_timeout=60)
+        create_queue(talk, visibility_timeout=600)
     threads = load.run(first.url, senders=3, receivers=3) + load.run(second.url, senders=3, receivers=3)
     wait_until(lambda: len(load.deleted) > 50)
     first.terminate()
@@ -49,7 +49,7 @@ def test_dedup_and_order_hold_between_two_servers(serve) -> None:
         one(
             "PUT",
             "/queues/q",
-            {"retention_timeout": 600, "visibility_timeout": 60, "message_deduplication": True},
+            {"retention_timeout": 600, "visibility_timeout": 600, "message_deduplication": True},
         )
         for number in range(50):
             statuses = sorted(talk("POST", "/messages/q", b"%d" % number).status for talk in (one, two))
@@ -61,7 +61,7 @@ def test_dedup_and_order_hold_between_two_servers(serve) -> None:
 def test_a_poll_wakes_for_a_message_of_another_process(serve, tmp_path: Path) -> None:
     first, second = serve(), serve()
     with first.talk() as talk:
-        create_queue(talk, visibility_timeout=60)
+        create_queue(talk, visibility_timeout=600)
     replies = []
 
     def poll() -> None:
@@ -87,7 +87,7 @@ def test_a_poll_wakes_for_a_message_of_another_process(serve, tmp_path: Path) ->
 def test_settings_changed_by_another_server_hold_at_once(serve) -> None:
     first, second = serve(), serve()
     with first.talk() as one, second.talk() as two:
-        create_queue(one, visibility_timeout=60)
+        create_queue(one, visibility_timeout=600)
         assert two("POST", "/messages/q", b"x").status == 201
         assert one("DELETE", "/queues/q").status == 200
         assert two("POST", "/messages/q", b"x").status == 404
@@ -97,7 +97,7 @@ def test_settings_changed_by_another_server_hold_at_once(serve) -> None:
 def test_a_library_that_holds_the_store_delays_a_server_but_fails_nothing(serve, tmp_path: Path) -> None:
     server = serve()
     with server.talk() as talk:
-        create_queue(talk, visibility_timeout=60)
+        create_queue(talk, visibility_timeout=600)
         store = open_store(f"sqlite:///{tmp_path}/data/penstock.db")
         answers = []
         with store.unit() as unit:

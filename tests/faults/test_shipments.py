@@ -14,6 +14,8 @@ from tests.servers import ServerProcess
 from tests.talk import Talk
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.timeout(600)
+
 COUNT = 30_000
 QUEUE = "/v1/queues/q"
 SHIPMENT = f"{QUEUE}/shipments/lake/1"
@@ -128,6 +130,6 @@ def test_a_keyed_send_is_stored_once_whatever_dies(serve, after: float) -> None:
                 server.kill()
                 thread.join()
                 server = serve()
-            after *= 1.5  # at last it is slow enough to be answered
+            after *= 2  # at last it is slow enough to be answered
     with server.talk() as talk:
         assert talk("GET", QUEUE).json["tally"] == {"arrived": 30_000, "departed": 0}

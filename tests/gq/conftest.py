@@ -17,7 +17,9 @@ from penstock.gq import Client, Consumer
 from penstock.model import Delivery, Message, Registration
 from tests.servers import ShiftedClock
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
+# After so long without a sign of life a `dead_consumer` is found to be dead.
+DEAD_AFTER_S = 600
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
@@ -116,10 +118,14 @@ def bodies(client: Client, count: int, **options: Any) -> list[bytes]:
 
 
 def dead_consumer(
-    client: Client, count: int = 10, delivery: str = "at_least_once", queue: str = "default"
+    client: Client,
+    count: int = 10,
+    delivery: str = "at_least_once",
+    queue: str = "default",
+    dead_after_s: int = DEAD_AFTER_S,
 ) -> list[Message]:
     """Claims messages and is never heard of again."""
-    gone = Registration(str(uuid4()), queue, Delivery(delivery), 5_000)
+    gone = Registration(str(uuid4()), queue, Delivery(delivery), dead_after_s * 1000)
     with client._access.unit() as (unit, now):
         unit.consumers.register(gone, now)
         messages = unit.consumers.claim(gone, count, now).messages

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gq.conftest import at_work, consumers, dead_consumer, until
+from penstock.gq.timings import GqTimings
+from tests.gq.conftest import PATIENCE_S, at_work, consumers, dead_consumer, until
 from tests.gq.workers import Worker
 from tests.lacking import not_installed
 
@@ -19,19 +20,21 @@ HOUR_S = 3600
 @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
 def test_no_consumer_is_declared_dead_and_nothing_comes_twice(opened, clock, caplog, jump_s, delivery):
     """Two consumers with a message each at hand, while the clock that they share jumps."""
-    client, other = opened(), opened()
+    # A unit that is slow to begin is no jump.
+    timings = GqTimings(jump_ms=600_000)
+    client, other = opened(timings=timings), opened(timings=timings)
     began, may_end, seen = threading.Semaphore(0), threading.Event(), []
 
     def slow(payload):
         seen.append(payload)
         began.release()
-        may_end.wait(20)
+        may_end.wait(PATIENCE_S)
 
     times = {"batch": 1, "delivery": delivery, "heartbeat_s": 0.1, "dead_after_s": 60}
     with at_work(client.consumer(**times), slow) as first, at_work(other.consumer(**times), slow) as second:
         pushed = [client.producer().push(str(number)) for number in range(2)]
-        began.acquire(timeout=10)
-        began.acquire(timeout=10)
+        for _ in range(2):
+            assert began.acquire(timeout=PATIENCE_S)
         clock.advance(jump_s)
         until(lambda: caplog.text.count("the clock has jumped") == 2)
         may_end.set()
@@ -45,9 +48,9 @@ def test_no_consumer_is_declared_dead_and_nothing_comes_twice(opened, clock, cap
 def test_the_dead_are_still_found_after_a_jump(client, clock, jump_s):
     pushed = client.producer().push(b"x")
     seen = []
-    dead_consumer(client)
-    with at_work(client.consumer(heartbeat_s=0.05, dead_after_s=0.5), seen.append):
-        until(lambda: len(consumers(client)) == 2)
+    dead_consumer(client, dead_after_s=5)
+    with at_work(client.consumer(heartbeat_s=0.05, dead_after_s=0.5), seen.append) as consumer:
+        until(lambda: consumer.id in consumers(client))
         clock.advance(jump_s)
         until(lambda: client.status(pushed) == "processed")
     assert seen == [b"x"]

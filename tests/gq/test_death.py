@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from penstock.clock import system_clock
-from tests.gq.conftest import at_work, bodies, consumers, dead_consumer, until
+from tests.gq.conftest import DEAD_AFTER_S, PATIENCE_S, at_work, bodies, consumers, dead_consumer, until
 from tests.gq.faults import make_faulty
 from tests.gq.workers import Worker
 from tests.servers import ShiftedClock
@@ -53,7 +53,7 @@ class TestMessages:
         with client.producer() as producer:
             pushed = producer.push(b"x", clock() / 1000 + 60)
         dead_consumer(client, delivery="at_most_once")
-        clock.advance(60)
+        clock.advance(DEAD_AFTER_S + 1)
         [message] = dead_consumer(client)
         assert message.receives == 2
         with client._access.unit() as (unit, now):
@@ -63,7 +63,7 @@ class TestMessages:
     def test_come_back_through_the_sweep_of_a_server(self, client, clock):
         pushed = client.producer().push(b"x")
         dead_consumer(client)
-        clock.advance(6)
+        clock.advance(DEAD_AFTER_S + 1)
         with client._access.unit() as (unit, now):
             unit.sweep(now, 100, 0)
         assert (client.status(pushed), consumers(client)) == ("queued", [])
@@ -98,14 +98,14 @@ class TestAConsumerThatWasDeclaredDead:
 
         def wait(_):
             began.set()
-            may_end.wait(10)
+            may_end.wait(PATIENCE_S)
 
         with at_work(client.consumer(heartbeat_s=0.05, dead_after_s=60), wait) as consumer:
             until(lambda: consumers(client))
             assert declare_all_dead(client) == 1
             until(lambda: consumers(client) == [consumer.id])
             pushed = client.producer().push(b"x")
-            began.wait(10)
+            assert began.wait(PATIENCE_S)
             assert declare_all_dead(client) == 1
             until(lambda: consumers(client) == [consumer.id])
             may_end.set()
@@ -130,11 +130,11 @@ class TestAConsumerThatWasDeclaredDead:
         def wait(payload):
             seen.append(payload)
             began.set()
-            may_end.wait(10)
+            may_end.wait(PATIENCE_S)
 
         consumer = client.consumer(delivery=delivery, heartbeat_s=0.05, dead_after_s=60, on_lost=lost.append)
         with at_work(consumer, wait):
-            began.wait(10)
+            assert began.wait(PATIENCE_S)
             declare_all_dead(client)
             taken = dead_consumer(client)
             until(lambda: "declared dead" in caplog.text)
@@ -158,10 +158,10 @@ class TestAConsumerThatWasDeclaredDead:
 
         def wait(_):
             began.set()
-            may_end.wait(10)
+            may_end.wait(PATIENCE_S)
 
         with at_work(client.consumer(), wait) as consumer:
-            began.wait(10)
+            assert began.wait(PATIENCE_S)
             declare_all_dead(client)
             assert client.status(pushed) == "queued"
             may_end.set()
@@ -174,10 +174,10 @@ class TestAConsumerThatWasDeclaredDead:
 
         def wait(_):
             began.set()
-            may_end.wait(10)
+            may_end.wait(PATIENCE_S)
 
         with at_work(client.consumer(heartbeat_s=0.05, dead_after_s=60, on_lost=lost.append), wait) as consumer:
-            began.wait(10)
+            assert began.wait(PATIENCE_S)
             declare_all_dead(client)
             assert bodies(client, 1) == [b"x"]
             may_end.set()
@@ -291,34 +291,36 @@ class TestRealProcesses:
 
     @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
     def test_that_stand_still_for_long(self, client, url, delivery):
-        """Stopped by a signal in the middle of a batch, and continued when others have taken over."""
+        """Stopped by a signal of its own in the middle of a batch, and continued when others have taken over."""
         with client.producer(batch=2) as producer:
-            pushed = [producer.push(b"nap 2"), producer.push(b"2")]
+            pushed = [producer.push(b"freeze"), producer.push(b"2")]
         with Worker(url, **quick(delivery=delivery)) as worker:
-            assert worker.line() == "begin nap 2"
-            worker.send(signal.SIGSTOP)
+            assert worker.line() == "begin freeze"
+            until(worker.is_stopped)
             seen = []
             with at_work(client.consumer(**quick(delivery=delivery)), seen.append):
                 until(lambda: {client.status(one) for one in pushed} <= {"processed", "failed"})
                 worker.send(signal.SIGCONT)
-                assert worker.line() == "end nap 2"
+                assert worker.line() == "end freeze"
                 assert sorted(worker.line() for _ in range(2)) == sorted(f"lost {one}" for one in pushed)
             worker.send(signal.SIGTERM)
             assert worker.lines() == ["stopped, handlers restored"]
-        assert seen == ([b"nap 2", b"2"] if delivery == "at_least_once" else [])
+        assert seen == ([b"freeze", b"2"] if delivery == "at_least_once" else [])
 
-    def test_that_hang_past_the_deadline(self, client, url):
-        with Worker(url) as worker:
+    def test_that_hang_past_the_deadline(self, client, url, clock):
+        with Worker(url, dead_after_s=7200) as worker:
             until(lambda: consumers(client))
-            pushed = client.producer().push(b"hang", system_clock() / 1000 + 1.5)
+            pushed = client.producer().push(b"hang", system_clock() / 1000 + 600)
             assert worker.line() == "begin hang"
+            clock.advance(601)
             assert bodies(client, 1) == [b"hang"]
         assert client.status(pushed) == "processed"
 
-    def test_that_hang_past_the_deadline_at_most_once(self, client, url):
-        with Worker(url, delivery="at_most_once") as worker:
+    def test_that_hang_past_the_deadline_at_most_once(self, client, url, clock):
+        with Worker(url, delivery="at_most_once", dead_after_s=7200) as worker:
             until(lambda: consumers(client))
-            pushed = client.producer().push(b"hang", system_clock() / 1000 + 1.5)
+            pushed = client.producer().push(b"hang", system_clock() / 1000 + 600)
             assert worker.line() == "begin hang"
+            clock.advance(601)
             with at_work(client.consumer(delivery="at_most_once"), lambda _: pytest.fail("it was handed out twice")):
                 until(lambda: client.status(pushed) == "failed")

@@ -67,7 +67,7 @@ def test_a_waiting_consumer_hears_of_a_message_sent_there(client: Client, talk: 
 def test_what_a_consumer_holds_is_not_handed_out_there(client: Client, talk: Talk):
     client.producer("q").push(b"x")
     seen = []
-    with at_work(client.consumer("q"), lambda _: seen.append(talk("GET", "/q/messages").status)):
+    with at_work(client.consumer("q", dead_after_s=600), lambda _: seen.append(talk("GET", "/q/messages").status)):
         until(lambda: seen)
     assert seen == [204]
 
@@ -88,7 +88,7 @@ def test_what_happens_here_is_in_the_figures_there(opened: Callable[..., Client]
     until(lambda: totals() == {"sent": 5}, "the sends of a client that stays open")
     assert len(bodies(client, 5, queue="q")) == 5
     until(lambda: totals() == {"sent": 5, "claimed": 5, "acked": 5}, "claims and acks")
-    assert sum(talk("GET", "/v1/queues/q/history").json["sent"]) == 5
+    until(lambda: sum(talk("GET", "/v1/queues/q/history").json["sent"]) == 5, "their history")
 
 
 def test_a_client_that_closes_leaves_nothing_uncounted(opened: Callable[..., Client], talk: Talk):

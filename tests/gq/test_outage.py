@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import StoreUnavailable
 from penstock.gq import Client
-from tests.gq.conftest import at_work, bodies, until
+from tests.gq.conftest import PATIENCE_S, at_work, bodies, until
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])
@@ -52,10 +52,10 @@ def test_an_outcome_is_told_late_rather_than_never(server, client):
 
     def wait(_):
         began.set()
-        may_end.wait(20)
+        may_end.wait(PATIENCE_S)
 
     with at_work(client.consumer(heartbeat_s=0.2, dead_after_s=1), wait) as consumer:
-        began.wait(10)
+        assert began.wait(PATIENCE_S)
         server.stop()
         may_end.set()
         time.sleep(1.2)  # nothing tells that a consumer has been silent for too long but the time

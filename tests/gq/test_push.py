@@ -110,8 +110,9 @@ def test_numbers_that_were_reserved_long_ago_are_not_used(opened):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_batch_that_failed_is_stored_once(client, when):
+def test_a_batch_that_failed_is_stored_once(opened, when):
     """Also when it was stored although the store could not say so."""
+    client = opened(timings=GqTimings(reservation_s=600))
     producer = client.producer(batch=3, linger_s=600)
     pushed = [producer.push(b"1"), producer.push(b"2")]
     setattr(make_faulty(client), when, 1)

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import MessageNotFound
 from penstock.model import LedgerMode, Redrive, Settings
-from tests.gq.conftest import at_work, bodies, dead_consumer, process, until
+from tests.gq.conftest import DEAD_AFTER_S, at_work, bodies, dead_consumer, process, until
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -45,7 +45,7 @@ def test_a_consumer_that_was_lost(client, clock, delivery, status):
         pushed = producer.push(b"x")
     dead_consumer(client, delivery=delivery)
     assert client.status(pushed) == "consumed"
-    clock.advance(6)
+    clock.advance(DEAD_AFTER_S + 1)
     assert client.status(pushed) == "consumed"  # no consumer has noticed yet
     with client._access.unit() as (unit, now):
         assert unit.consumers.reap(now) == 1

@@ -51,17 +51,17 @@ def test_the_end_of_a_block_stops_a_consumer(client):
 
 
 def test_closing_the_client_stops_its_consumers(opened):
-    client, other = opened(), opened()
+    client, other = opened(timings=GqTimings(close_s=60, leave_s=60)), opened()
     pushed = client.producer().push(b"x")
     started = threading.Event()
     may_end = threading.Event()
 
     def wait(_):
         started.set()
-        may_end.wait(10)
+        may_end.wait(PATIENCE_S)
 
     with at_work(client.consumer(), wait):
-        started.wait(10)
+        assert started.wait(PATIENCE_S)
         threading.Timer(0.1, may_end.set).start()
         client.close()
         assert other.status(pushed) == "processed"

@@ -35,7 +35,7 @@ class Worker:
             self._lines.put(line.rstrip("\n"))
 
     def line(self) -> str:
-        return self._lines.get(timeout=30)
+        return self._lines.get(timeout=100)
 
     def told(self) -> int:
         """How many lines there are to read by now: two for each message that is processed."""
@@ -47,11 +47,14 @@ class Worker:
         self._reader.join()
         return [self._lines.get() for _ in range(self._lines.qsize())]
 
+    def is_stopped(self) -> bool:
+        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def send(self, number: int) -> None:
         self._process.send_signal(number)
 
     def wait(self) -> int:
-        return self._process.wait(60)
+        return self._process.wait(100)
 
     def __enter__(self) -> Worker:
         return self
@@ -77,6 +80,8 @@ def obey(payload: str) -> None:
         while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             time.sleep(0.01)
         say("asked to stop")
+    if word == "freeze":
+        os.kill(os.getpid(), signal.SIGSTOP)
     if word in {"hang", "stay"}:
         time.sleep(600)
     if word == "exit":

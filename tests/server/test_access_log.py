@@ -91,7 +91,7 @@ def test_as_text_and_with_the_name_of_a_key(start: Callable[..., ServerProcess])
         secret = talk("POST", "/v1/keys", {"name": "shop", "rules": ["queue|*|*"]}).json["secret"]
         talk("GET", "/v1/queues", **bearer(secret), x_request_id="mine")
         talk("GET", "/v1/queues", **bearer("psk_wrong"), x_request_id="theirs")
-    wait_until(lambda: "theirs" in server.log.read_text())
+    wait_until(lambda: "theirs\n" in server.log.read_text())
     text = server.log.read_text()
     assert re.search(r" INFO    127\.0\.0\.1 shop GET /v1/queues /v1/queues 200 \d+ [\d.]+ mine\n", text)
     assert re.search(r" INFO    127\.0\.0\.1 - GET /v1/queues /v1/queues 401 \d+ [\d.]+ theirs\n", text)
@@ -130,13 +130,13 @@ def test_any_other_does_not(server: ThreadServer, given: str) -> None:
 
 
 def test_a_request_that_fails_has_an_id_in_its_answer_and_in_the_log(
-    server: ThreadServer, caplog: pytest.LogCaptureFixture
+    server: ThreadServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> Any:
         raise ZeroDivisionError
 
     server.store.unit = fail
-    logging.getLogger("penstock").propagate = True
+    monkeypatch.setattr(logging.getLogger("penstock"), "propagate", True)
     with caplog.at_level(logging.ERROR, "penstock"), server.talk() as talk:
         named = talk("GET", f"/v1/ledger?queue={SECRET}", x_request_id="r-1")
         unnamed = talk("GET", "/queues")

@@ -211,7 +211,7 @@ def test_a_committer_that_has_died_is_told_until_there_is_another(start: Start) 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_who_was_told_to_stop_is_not_ready(start: Start, workers: int) -> None:
-    server = start("--workers", str(workers))
+    server = start("--workers", str(workers), "--header-timeout-s", "90", "--stop-grace-s", "90")
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET /health/ready HTTP/1.1\r\n")
         # Answered only after the connection has been accepted, and the beginning of its request read.

@@ -27,7 +27,7 @@ from tests.waiting import wait_until
 UNIT = ROOT / "deploy/systemd/penstock.service"
 LIVES = "WATCHDOG=1"
 # Longer than a process may stand still unnoticed; half of it is how often there is a sign of life.
-WATCHDOG_USEC = 1_000_000
+WATCHDOG_USEC = 6_000_000
 
 
 class Listener:
@@ -118,7 +118,8 @@ def test_signs_of_life_come_again_and_again(
     start(workers, WATCHDOG_USEC="20000")
     assert "READY" in listener.hear()
     for _ in range(3):
-        assert listener.hear() == {"WATCHDOG": "1"}
+        # Where a process was late, that is told in between.
+        listener.hear_until(lambda word: word == {"WATCHDOG": "1"})
 
 
 @pytest.mark.parametrize("address", ["file"], indirect=True)

@@ -130,6 +130,7 @@ def test_no_process_is_left_when_the_supervisor_was_killed(server: ServerProcess
     wait_until(server.has_left_its_port)
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", [PostgresServer, MariadbServer])
 def test_an_edge_that_dies_while_the_database_is_away_comes_back_with_it(
     kind: type[PostgresServer | MariadbServer], tmp_path: Path
@@ -146,7 +147,7 @@ def test_an_edge_that_dies_while_the_database_is_away_comes_back_with_it(
             [edge, _] = server.edges()
             os.kill(edge, signal.SIGKILL)
             # More often than it tries where there is no reason.
-            wait_until(lambda: server.log.read_text().count("is replaced") > 6)
+            wait_until(lambda: server.log.read_text().count("is replaced") > 6, 200)
             database.start()
             wait_until(lambda: len(server.edges()) == 2 and server.is_green())
             with server.talk() as talk:

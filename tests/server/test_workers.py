@@ -135,7 +135,7 @@ def talk_that_answers(server: ServerProcess) -> Talk:
         except TimeoutError:
             talk.close()
         else:
-            talk._connection.sock.settimeout(30)
+            talk._connection.sock.settimeout(100)
             return talk
 
 
