@@ -308,7 +308,7 @@ class TestRealProcesses:
         assert seen == ([b"freeze", b"2"] if delivery == "at_least_once" else [])
 
     def test_that_hang_past_the_deadline(self, client, url, clock):
-        with Worker(url, dead_after_s=7200) as worker:
+        with Worker(url, dead_after_s=3600) as worker:
             until(lambda: consumers(client))
             pushed = client.producer().push(b"hang", system_clock() / 1000 + 600)
             assert worker.line() == "begin hang"
@@ -317,7 +317,7 @@ class TestRealProcesses:
         assert client.status(pushed) == "processed"
 
     def test_that_hang_past_the_deadline_at_most_once(self, client, url, clock):
-        with Worker(url, delivery="at_most_once", dead_after_s=7200) as worker:
+        with Worker(url, delivery="at_most_once", dead_after_s=3600) as worker:
             until(lambda: consumers(client))
             pushed = client.producer().push(b"hang", system_clock() / 1000 + 600)
             assert worker.line() == "begin hang"
