@@ -70,7 +70,7 @@ class Load:
         self.perhaps_deleted.add(reply.body)
         status = talk("DELETE", f"/messages/{reply.headers['X-MQS-MESSAGE-ID']}").status
         if status == 204:
-            # In this order: whoever looks meanwhile finds it in one of them.
+            # In this order, so that a look in between finds it in one of them.
             self.deleted.add(reply.body)
             self.perhaps_deleted.discard(reply.body)
         elif status != 404 or reply.body not in self.received_again:
