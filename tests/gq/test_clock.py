@@ -20,7 +20,7 @@ HOUR_S = 3600
 @pytest.mark.parametrize("delivery", ["at_least_once", "at_most_once"])
 def test_no_consumer_is_declared_dead_and_nothing_comes_twice(opened, clock, caplog, jump_s, delivery):
     """Two consumers with a message each at hand, while the clock that they share jumps."""
-    # A unit that is slow to begin is no jump.
+    # A unit that is slow to begin must not look like a jump.
     timings = GqTimings(jump_ms=600_000)
     client, other = opened(timings=timings), opened(timings=timings)
     began, may_end, seen = threading.Semaphore(0), threading.Event(), []
