@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 
 import pytest
 
+from devtools.databases import Databases, database_of
 from penstock import limits as bounds
 from penstock.errors import FeatureMissing
 from penstock.limits import Limits
@@ -45,7 +46,7 @@ from penstock.model import (
 )
 from penstock.stores import Store, Unit, open_store, protocol
 from penstock.stores.protocol import NOUNS, Messages, Noun, needed
-from penstock.stores.sql.engine import SqlStore
+from penstock.stores.sql.engine import RawSql, SqlStore
 from penstock.stores.verification.verification import verify
 
 
@@ -53,19 +54,19 @@ from penstock.stores.verification.verification import verify
 class Kind:
     """How a new store of a kind is made, and what of that named by `needs` marks it does without.
 
-    `server` is the fixture with the databases to make it in.
+    `databases` is the fixture with those to make it in.
     """
 
     url: str
     lacks: frozenset[str] = frozenset()
-    server: str | None = None
+    databases: str | None = None
 
 
 KINDS = {
     "memory": Kind("memory://", frozenset({"other processes"})),
     "sqlite": Kind("sqlite:///{folder}/penstock.db"),
-    "postgresql": Kind("", frozenset({"numbers given back"}), "shared_postgres"),
-    "mariadb": Kind("", frozenset({"numbers given back"}), "shared_mariadb"),
+    "postgresql": Kind("", frozenset({"numbers given back"}), "postgres_databases"),
+    "mariadb": Kind("", frozenset({"numbers given back"}), "mariadb_databases"),
     "mqcore": Kind(
         "mqcore:///{folder}/mqcore",
         frozenset({"dedup", "redrive", "receives", "any name", "numbers", "numbers given back", "totals", *NOUNS}),
@@ -110,14 +111,64 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
+class Emptied:
+    """Databases that are used again by the next test: to make the tables of a store takes longer than most tests."""
+
+    def __init__(self, databases: Databases, number_anew: Callable[[RawSql], object]) -> None:
+        self._databases = databases
+        self._number_anew = number_anew
+        self._at_hand: list[str] = []
+
+    def take(self) -> str:
+        return self._at_hand.pop() if self._at_hand else self._databases.new_url()
+
+    def give_back(self, store: SqlStore) -> None:
+        try:
+            with store.raw() as raw:
+                here = "SELECT table_name FROM information_schema.tables WHERE table_schema IN ('penstock', ?)"
+                for (table,) in raw.rows(f"{here} AND table_name <> 'store'", [database_of(store.url)]):
+                    raw.run(f"DELETE FROM {table}")
+                self._number_anew(raw)
+        except Exception:  # a test has left it in disorder
+            self.drop(store.url)
+        else:
+            self._at_hand.append(store.url)
+
+    def drop(self, url: str) -> None:
+        self._databases.drop(url)
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(shared_postgres: Databases) -> Emptied:
+    def number_anew(raw: RawSql) -> None:
+        name = "quote_ident(schemaname) || '.' || quote_ident(sequencename)"
+        raw.rows(f"SELECT setval({name}, start_value, false) FROM pg_sequences WHERE last_value IS NOT NULL")
+
+    return Emptied(shared_postgres, number_anew)
+
+
+@pytest.fixture(scope="session")
+def mariadb_databases(shared_mariadb: Databases) -> Emptied:
+    def number_anew(raw: RawSql) -> None:
+        here = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()"
+        for (table,) in raw.rows(f"{here} AND auto_increment > 1"):
+            raw.run(f"ALTER TABLE {table} AUTO_INCREMENT = 1")
+
+    return Emptied(shared_mariadb, number_anew)
+
+
 @contextmanager
-def new_store(kind: Kind, folder: Path, limits: Limits, request: pytest.FixtureRequest) -> Iterator[Store]:
-    databases = request.getfixturevalue(kind.server) if kind.server else None
-    url = databases.new_url() if databases else kind.url.format(folder=folder)
+def new_store(
+    kind: Kind, folder: Path, limits: Limits, request: pytest.FixtureRequest, may_be_damaged: bool = False
+) -> Iterator[Store]:
+    databases: Emptied | None = request.getfixturevalue(kind.databases) if kind.databases else None
+    url = databases.take() if databases else kind.url.format(folder=folder)
     store = open_store(url, limits=limits)
     yield store
+    if databases and not may_be_damaged:
+        databases.give_back(store)
     store.close()
-    if databases:
+    if databases and may_be_damaged:
         databases.drop(url)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import FeatureMissing, PenstockError, StoreBusy, StoreFull, StoreUnavailable
+from penstock.timings import Timings
 from tests.faces.sqs.conftest import Sqs
 from tests.servers import ThreadServer
 
@@ -24,6 +25,11 @@ def break_store(server: ThreadServer, error: Exception) -> None:
     server.store.unit = unit
 
 
+# An operation that finds the store busy tries again for a while.
+IMPATIENT = pytest.mark.parametrize("timings", [Timings(busy_patience_s=0.1)], ids=["impatient"])
+
+
+@IMPATIENT
 @pytest.mark.parametrize(
     ("error", "retry_after"),
     [(StoreBusy("busy"), "1"), (StoreFull("full"), "10"), (StoreUnavailable("away"), "5")],
@@ -40,6 +46,7 @@ def test_what_may_succeed_later(
         assert reply.headers["Retry-After"] == retry_after
 
 
+@IMPATIENT
 def test_a_batch_fails_as_a_whole(sqs: Sqs, url: str, server: ThreadServer) -> None:
     break_store(server, StoreBusy("busy"))
     failure = sqs.refused("SendMessageBatch", QueueUrl=url, Entries=[{"Id": "a", "MessageBody": "x"}])
