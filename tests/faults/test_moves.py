@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from penstock.clock import system_clock
+from penstock.errors import StoreBusy
 from penstock.model import Dedup, Draft, Move, MoveStatus, PeekAfter, Redrive, Settings
 from penstock.stores import Store, open_store
 from tests.faces.emodb.conftest import Emo
 from tests.faces.emodb.test_moves import end, start
+from tests.servers import ServerProcess
 from tests.waiting import wait_until
 
 COUNT = 20_000
@@ -35,8 +38,21 @@ class Watched:
         with self.store.unit(write=False) as unit:
             return unit.moves.find(reference)
 
-    def wait_until_moved(self, reference: str, count: int) -> None:
-        wait_until(lambda: self.move(reference).moved >= count, every_s=0.001)
+    def kill_when_moved(self, reference: str, count: int, server: ServerProcess) -> MoveStatus:
+        """Nothing moves between the look at it and the end of the server."""
+        status = None
+
+        def killed() -> bool:
+            nonlocal status
+            with contextlib.suppress(StoreBusy), self.store.unit() as unit:
+                move = unit.moves.find(reference)
+                if move.moved >= count:
+                    server.kill()
+                    status = move.status
+            return status is not None
+
+        wait_until(killed, every_s=0.001)
+        return status
 
     def is_empty(self, queue: str) -> bool:
         with self.store.unit(write=False) as unit:
@@ -70,10 +86,8 @@ def test_a_move_survives_kill_9(serve, watched: Watched, base: str, space: str, 
         reference = start(Emo(talk, base), "here", "there")
     interrupted = 0
     for count in kills:
-        watched.wait_until_moved(reference, count)
-        server.kill()
         # Nearly done, it may have been quicker than we were.
-        interrupted += watched.move(reference).status is MoveStatus.IN_PROGRESS
+        interrupted += watched.kill_when_moved(reference, count, server) is MoveStatus.IN_PROGRESS
         # The move may go on before it serves.
         server = serve(waits=False)
     server.wait_until_it_serves()
@@ -96,8 +110,7 @@ def test_a_move_that_chooses_survives_kill_9(serve, watched: Watched, kills: tup
         asked = {"source": "here", "target": "there", "filter": {"text": "7"}}
         reference = talk("POST", "/v1/moves", asked).json["id"]
     for count in kills:
-        watched.wait_until_moved(reference, count)
-        server.kill()
+        watched.kill_when_moved(reference, count, server)
         server = serve()
     with server.talk() as talk:
         wait_until(lambda: talk("GET", f"/v1/moves/{reference}").json["status"] != "in-progress")
