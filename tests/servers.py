@@ -19,6 +19,7 @@ from typing import Any
 
 import uvloop
 
+from devtools.databases import stat_of
 from penstock.bridge.desk import Desk
 from penstock.bridge.edge_end import EdgeEnd
 from penstock.bridge.remote import RemoteBroker
@@ -350,6 +351,4 @@ class ServerProcess:
 
 
 def is_alive(pid: int) -> bool:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return False
+    return stat_of(pid)[0] not in "ZX"

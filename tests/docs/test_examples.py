@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.databases import reserve_port
 from tests.docs.pages import DOCS, PAGES, ROOT, Block, blocks, name_of, pattern
 from tests.lacking import not_installed
 from tests.servers import ThreadServer
@@ -46,7 +46,7 @@ class Shell:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
-        self._places = {shown: kept_place() for shown in SHOWN_PORTS}
+        self._places = {shown: reserve_port() for shown in SHOWN_PORTS}
         environ = os.environ | {"PENSTOCK_URL": url, "PATH": readers_path()}
         self._process = subprocess.Popen(
             ["bash", "--norc"],
@@ -83,14 +83,6 @@ class Shell:
         self._process.stdout.close()
         for place in self._places.values():
             place.close()
-
-
-def kept_place() -> socket.socket:
-    """A free port that the system gives to no one else who asks for any; a server that asks for this one gets it."""
-    place = socket.socket()
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    place.bind(("127.0.0.1", 0))
-    return place
 
 
 def readers_path() -> str:

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from devtools.databases import stat_of
 from penstock.clock import system_clock
 from tests.gq.conftest import DEAD_AFTER_S, PATIENCE_S, at_work, bodies, consumers, dead_consumer, until
 from tests.gq.faults import make_faulty
@@ -296,7 +297,7 @@ class TestRealProcesses:
             pushed = [producer.push(b"freeze"), producer.push(b"2")]
         with Worker(url, **quick(delivery=delivery)) as worker:
             assert worker.line() == "begin freeze"
-            until(worker.is_stopped)
+            until(lambda: stat_of(worker.pid)[0] == "T")
             seen = []
             with at_work(client.consumer(**quick(delivery=delivery)), seen.append):
                 until(lambda: {client.status(one) for one in pushed} <= {"processed", "failed"})

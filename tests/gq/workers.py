@@ -47,8 +47,9 @@ class Worker:
         self._reader.join()
         return [self._lines.get() for _ in range(self._lines.qsize())]
 
-    def is_stopped(self) -> bool:
-        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)

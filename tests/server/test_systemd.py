@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.databases import stat_of
 from penstock.server.board import Board
 from penstock.server.systemd import Systemd
 from penstock.server.workers.control import SupervisorEnd
@@ -169,8 +170,7 @@ def test_none_while_the_only_process_stands_still(start: Callable[..., ServerPro
     server = start(1, WATCHDOG_USEC="20000")
     listener.hear_until(lambda word: LIVES.partition("=")[0] in word)
     os.kill(server.process.pid, signal.SIGSTOP)
-    status = Path(f"/proc/{server.process.pid}/stat")
-    wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "T")
+    wait_until(lambda: stat_of(server.process.pid)[0] == "T")
     listener.drain()
     heard = len(listener.heard)
     listener.drain()
