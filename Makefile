@@ -15,7 +15,7 @@ SOURCES := $(shell find src -type f ! -name '*.pyc')
 INSTALL = pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check bench format requirements clean
+.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check bench soak format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -75,6 +75,12 @@ check: .venv-dev/.ready
 bench: .venv-dev/.ready .venv-peers/.ready build/compiled/.ready
 	bench/prepare.sh
 	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/python -m bench $(BENCH_ARGS)
+
+# Faults under load, with the compiled package as it is installed; see docs/soak.md. `SOAK_MINUTES` bounds it;
+# `make soak SOAK_ARGS="--only kill --seed 123"` repeats a part.
+SOAK_MINUTES ?= 60
+soak: test-programs build/compiled/.ready
+	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/python -m soak --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
 
 format: .venv-dev/.ready
 	.venv-dev/bin/ruff check --fix .

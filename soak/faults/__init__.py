@@ -1,0 +1,1 @@
+"""The rows of the campaign's table, a module for each."""
