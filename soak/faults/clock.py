@@ -54,7 +54,7 @@ class Clock:
     how = "the servers' clock is set by an hour or a day, ahead and back, during claims"
     goal = 100
     unit = "jumps"
-    short = 3
+    short = 2
     # In one round.
     jumps = 10
 

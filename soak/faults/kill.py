@@ -25,7 +25,7 @@ class Kill:
     how = "kill -9 at random moments under mixed load through all APIs"
     goal = 1_000
     unit = "cycles"
-    short = 3
+    short = 2
 
     def run(self, round: Round) -> Counts:
         """Most rounds on SQLite, some of them with two edges and a committer; one of eight on MQ-Core's folders, and
@@ -43,7 +43,7 @@ class Kill:
         with ExitStack() as stack:
             server = stack.enter_context(Server(round.folder, store, "--mqcore-redelivery-s", "2", workers=workers))
             server.start()
-            load = Load(round.history, [server.url], round.seed, plans)
+            load = Load(round.history, [server.url], round.seed, plans, holds_s=(1,) if round.is_short else (1, 2, 3))
             load.make_queues()
             crew = Crew(round, store)
             stack.callback(crew.close)
@@ -72,7 +72,7 @@ class Kill:
         counts = Counts()
         with Server(round.folder, f"mqcore://{round.folder}/store", "--mqcore-redelivery-s", "2") as server:
             server.start()
-            load = Load(round.history, [server.url], round.seed, plans)
+            load = Load(round.history, [server.url], round.seed, plans, holds_s=(1,) if round.is_short else (1, 2, 3))
             load.make_queues()
             with load:
                 for _ in range(min(CYCLES, round.left)):

@@ -24,6 +24,7 @@ class Process:
     ) -> None:
         self.kind = kind
         self.name = f"{kind}{next(_numbers)}"
+        self._is_ready = False
         self._log = history.parent / "processes.log"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -33,7 +34,10 @@ class Process:
 
     def wait_until_ready(self) -> None:
         assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"ready\n":
+        if self._is_ready:
+            return
+        self._is_ready = self._process.stdout.readline() == b"ready\n"
+        if not self._is_ready:
             self.close()
             raise RuntimeError(f"{self.name} did not start:\n{self._log.read_text()}")
 
@@ -49,6 +53,7 @@ class Process:
 
     def stop(self) -> None:
         """Let it finish what it has begun."""
+        self.wait_until_ready()  # or the signal would end it as it ends any process
         self._process.terminate()
         self.wait()
 

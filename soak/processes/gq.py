@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import sys
 import threading
 from pathlib import Path
@@ -86,6 +87,7 @@ def consume(client: Client, recorder: Recorder, random: Random, queue: str, stop
 
 def main(history: str, name: str, seed: str, role: str, store: str, queue: str, *_: str) -> None:
     stop = told_to_stop()
+    logging.getLogger("penstock.gq").setLevel(logging.CRITICAL)  # callbacks fail on purpose
     recorder = Recorder(Path(history), name, may_be_killed=True)
     try:
         client = Client(store)
