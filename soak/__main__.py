@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from pathlib import Path
@@ -26,6 +27,8 @@ def main(words: list[str]) -> int:
     if unknown := [name for name in names if name not in by_name]:
         parser.error(f"there is no fault {unknown[0]!r}; there are {', '.join(by_name)}")
     seed = options.seed if options.seed is not None else int(time.time())
+    # So that the processes of a round end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     campaign = Campaign(options.folder.resolve(), seed, options.minutes, is_short=options.short, keeps=options.keep)
     is_well = campaign.run([by_name[name] for name in names])
     print(campaign.table())

@@ -131,7 +131,9 @@ class Kill:
         pid = round.random.choice(sorted(children))
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        return f"{children[pid].removeprefix('penstock-')} processes"
+        # One that has just been started has no name of its own yet.
+        name = children[pid].removeprefix("penstock-")
+        return f"{'new' if name.startswith('python') else name} processes"
 
 
 class Crew:
