@@ -12,9 +12,9 @@ from pathlib import Path
 from random import Random
 
 from soak.fault import Counts, Fault, Lacking, Round, Violation
-from soak.faults import kill
+from soak.faults import clock, kill, migration, stop
 
-FAULTS: list[Fault] = [*kill.FAULTS]
+FAULTS: list[Fault] = [*kill.FAULTS, *clock.FAULTS, *stop.FAULTS, *migration.FAULTS]
 
 
 @dataclass
@@ -29,11 +29,14 @@ class Row:
 
 
 class Campaign:
-    def __init__(self, folder: Path, seed: int, minutes: float | None, *, is_short: bool = False) -> None:
+    def __init__(
+        self, folder: Path, seed: int, minutes: float | None, *, is_short: bool = False, keeps: bool = False
+    ) -> None:
         self._folder = folder
         self._seed = seed
         self._minutes = minutes
         self._is_short = is_short
+        self._keeps = keeps
         self.rows: list[Row] = []
 
     def run(self, faults: Sequence[Fault]) -> bool:
@@ -83,7 +86,7 @@ class Campaign:
         finally:
             round.history.close()
         row.counts.add(counts)
-        if not any(folder.glob("FINDINGS")):
+        if not self._keeps and not (folder / "FINDINGS").exists():
             shutil.rmtree(folder, ignore_errors=True)
 
     def _tell(self, row: Row, round: Round, findings: list[str]) -> None:

@@ -61,9 +61,10 @@ class Round:
         self.history = History(self.folder / "history")
 
     def judge(self, counts: Counts) -> None:
-        """Raise what the checker finds in the history, which is at its end."""
+        """Raise what the checker finds in the history, which is at its end; count what clients were told in it."""
         self.history.close()
         verdict = check(self.history)
+        counts.sent, counts.acked = verdict.sent, verdict.acked
         if verdict.findings:
             raise Violation(verdict.findings, counts)
 

@@ -11,7 +11,6 @@ from random import Random
 from urllib.parse import quote
 
 from soak.apis import APIS, Api, Delivery, Native
-from soak.fault import Counts
 from soak.history import OK, PERHAPS, Event, History
 from soak.plan import VISIBILITY_S, Plan
 from soak.shipments import Shipper
@@ -37,6 +36,7 @@ class Load:
         most_backlog: int = 5_000,
         holds_s: tuple[float, ...] = (1, 2, 3),
         timeout_s: float = 30,
+        name: str = "",
     ) -> None:
         self.history = history
         self.urls = urls
@@ -44,6 +44,7 @@ class Load:
         self.holds_s = holds_s
         self.timeout_s = timeout_s
         self._seed = seed
+        self._name = name
         self._sizes = producers, consumers
         self._most_backlog = most_backlog
         self._stop = threading.Event()
@@ -70,7 +71,9 @@ class Load:
         producers, consumers = self._sizes
         for make in [Producer] * producers + [Consumer] * consumers:
             number = next(self._names)
-            worker = make(self, f"{make.__name__[0].lower()}{number}", Random(f"{self._seed}/{number}"), number)
+            worker = make(
+                self, f"{self._name}{make.__name__[0].lower()}{number}", Random(f"{self._seed}/{number}"), number
+            )
             self._workers.append(worker)
             self._threads.append(threading.Thread(target=self._run, args=(worker,), daemon=True))
             self._threads[-1].start()
@@ -112,9 +115,6 @@ class Load:
     @property
     def acked(self) -> int:
         return sum(worker.acked for worker in self._workers)
-
-    def counts(self, done: int = 0) -> Counts:
-        return Counts(done, self.sent, self.acked)
 
     @property
     def is_crowded(self) -> bool:

@@ -27,22 +27,18 @@ class Look:
         self._until = time.monotonic() + patience_s
 
     def take(self, *, ledger: bool = True, drains: bool = True) -> None:
-        for plan in self._plans:
-            if plan.producers == ("mqcore",):
-                self._drain_folder(plan.name)
-                continue
-            while drains and self._drain(plan.name):
-                pass
-        # A dead letter, or what a move has brought, may have come to a queue after its turn.
-        while drains and sum(self._drain(plan.name) for plan in self._plans if plan.producers != ("mqcore",)):
+        folders = [plan.name for plan in self._plans if plan.producers == ("mqcore",)]
+        queues = [plan.name for plan in self._plans if plan.name not in folders]
+        if folders:
+            self._drain_folders(folders)
+        # Again, if there was something: a dead letter, or what a move brings, may come to a queue after its turn.
+        while drains and sum([self._drain(queue) for queue in queues]):
             pass
-        seen = [plan.name for plan in self._plans]
-        for plan in self._plans:
-            if plan.producers != ("mqcore",):
-                self._count(plan.name)
+        for queue in queues:
+            self._count(queue)
         if ledger:
             self._read_ledger()
-        self._recorder.note("seen", queues=seen, ledger=ledger)
+        self._recorder.note("seen", queues=folders + queues, ledger=ledger)
         self._talk.close()
 
     def _ask(self, method: str, path: str) -> Reply:
@@ -80,20 +76,20 @@ class Look:
                 return did and time.monotonic() <= self._until
             time.sleep(0.05)
 
-    def _drain_folder(self, queue: str) -> None:
+    def _drain_folders(self, queues: list[str]) -> None:
         """Here nothing says how many there are: until there was none for longer than one can be held."""
         api = Mqcore(self._talk, self._recorder)
         last = time.monotonic()
-        while time.monotonic() < last + VISIBILITY_S + 1.5:
-            try:
-                claimed = api.claim(queue, 1, VISIBILITY_S, 0)
-            except Unreachable:
-                time.sleep(0.05)
-                continue
-            if claimed:
-                api.ack(queue, claimed)
-                last = time.monotonic()
-            else:
+        while time.monotonic() < last + VISIBILITY_S + 1:
+            for queue in queues:
+                try:
+                    claimed = api.claim(queue, 1, VISIBILITY_S, 0)
+                except Unreachable:
+                    claimed = []
+                if claimed:
+                    api.ack(queue, claimed)
+                    last = time.monotonic()
+            if time.monotonic() > last + 0.1:
                 time.sleep(0.05)
 
     def _count(self, queue: str) -> None:

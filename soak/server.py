@@ -74,10 +74,19 @@ class Server:
         self._read = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, cwd=self.folder, env=self._environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self._command, "--store", self.store],
+                cwd=self.folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         if waits:
             self.wait_until_it_serves()
+
+    def use(self, store: str) -> None:
+        """From its next life on."""
+        self.store = store
 
     def wait_until_it_serves(self) -> None:
         def serves() -> bool:
