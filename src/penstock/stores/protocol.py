@@ -66,6 +66,7 @@ from penstock.model import (
     LedgerFilter,
     LedgerRow,
     LedgerScan,
+    LedgerSize,
     Message,
     Move,
     MoveTerms,
@@ -278,17 +279,29 @@ class Unit(Protocol):
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
-        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
-        messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, actions
-        done before `actions_before`, moves that ended `move_kept_ms` ago, buckets of figures that are past their span,
-        ended shipments (but the latest of each consumer), and sends with a key, claims with an attempt and dedup keys
-        of a window that are no longer remembered. Shipments without a heartbeat in time are lost here, and those whose
-        end is not finished go on ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
+    def sweep(
+        self, now: int, limit: int, ledger_before: int, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
+        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged),
+        ready messages past their retention, twins that have collapsed, ledger rows finished before
+        `ledger_before`, the oldest ones while `Ledger.size` is more than `ledger_bytes`, actions done before
+        `actions_before`, moves that ended `move_kept_ms` ago, buckets of figures that are past their span,
+        ended shipments (but the latest of each consumer), and sends with a key, claims with an attempt and
+        dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time are lost
+        here, and those whose end is not finished go on ending. Consumers without a sign of life are cleared
+        away as by `Consumers.reap`.
 
-        Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
-        are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
-        name it any more. Never needed for correctness. Done again and again, it frees all that can be freed.
+        Messages that were there when the retention of their queue was lowered stay until a claim meets them, or
+        they are past the longest retention it had before. A deleted queue is forgotten altogether once the
+        ledger does not name it any more. Never needed for correctness. Done again and again, it frees all that
+        can be freed.
+        """
+
+    def shrink(self, limit: int) -> int:
+        """Give back to the file system about `limit` bytes that the store holds and does not use, and say how many: 0
+        when there are none, or this is not the store's own affair. It gives back fewer where that would take long.
+        Never needed for correctness. Done again and again, it gives back all that `Figures.sizes` calls unused, if the
+        store `shrinks`.
         """
 
     def prove_writable(self) -> None:
@@ -572,6 +585,14 @@ class Ledger(Protocol):
         `rows` below a row number. Rows of other queues than the wanted one are not looked at. It stops early, and finds
         rows by time, as `rows` does."""
 
+    def measure(self, limit: int) -> int:
+        """Count up to `limit` rows that `size` does not count yet, and say how many. Several servers share the work,
+        and count no row twice."""
+
+    def size(self) -> LedgerSize:
+        """Of the rows that were counted: of each its body, if that is kept, and `policy.LEDGER_ROW_BYTES`. What a sweep
+        has deleted does not count any more."""
+
     def tally(self, queue: str) -> Tally:
         """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""
 
@@ -749,6 +770,10 @@ class Store(Protocol):
         files again before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt. With `write`
         False, only verbs that change nothing may be used, and no other process is kept waiting.
         """
+
+    def tidy(self) -> None:
+        """Called now and then while nothing is asked of the store, outside of any unit: bring home what is in a log,
+        and give back what that takes beyond its usual length. It does not wait for it to be done, and never fails."""
 
     def has_room(self) -> bool:
         """False while the device is so full that sends should wait, so that claims and acks can go on."""

@@ -710,10 +710,23 @@ SELECT coalesce(max(number), 0) FROM ledger;
 SELECT number, finished_at FROM ledger WHERE number > %s ORDER BY number LIMIT 1;
 
 -- LedgerSql.oldest
-SELECT number, finished_at FROM ledger ORDER BY number LIMIT %s;
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, finished_at FROM ledger ORDER BY number LIMIT %s;
 
 -- LedgerSql.delete
 DELETE FROM ledger WHERE number IN %s;
+
+-- LedgerSql.size
+SELECT through, amount, bytes FROM ledger_size;
+
+-- LedgerSql.size_locked
+SELECT through, amount, bytes FROM ledger_size FOR UPDATE SKIP LOCKED;
+
+-- LedgerSql.uncounted
+SELECT count(*), coalesce(max(number), 0), coalesce(sum(size), 0) FROM
+(SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END AS size FROM ledger WHERE number > %s AND number <= %s ORDER BY number LIMIT %s) AS part;
+
+-- LedgerSql.keep_size
+UPDATE ledger_size SET through = %s, amount = %s, bytes = %s;
 
 -- ExportSql.find
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = %s AND number = %s;

@@ -710,10 +710,23 @@ SELECT coalesce(max(number), 0) FROM ledger;
 SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1;
 
 -- LedgerSql.oldest
-SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?;
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, finished_at FROM ledger ORDER BY number LIMIT ?;
 
 -- LedgerSql.delete
 DELETE FROM ledger WHERE number IN (SELECT value FROM carray(?));
+
+-- LedgerSql.size
+SELECT through, amount, bytes FROM ledger_size;
+
+-- LedgerSql.size_locked
+SELECT through, amount, bytes FROM ledger_size ;
+
+-- LedgerSql.uncounted
+SELECT count(*), coalesce(max(number), 0), coalesce(sum(size), 0) FROM
+(SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END AS size FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?) AS part;
+
+-- LedgerSql.keep_size
+UPDATE ledger_size SET through = ?, amount = ?, bytes = ?;
 
 -- ExportSql.find
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = ? AND number = ?;

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from penstock import policy
 from penstock.errors import ShipmentEnded, ShipmentNotFound
-from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome, Tally
+from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, LedgerSize, Outcome, Tally
 from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import LedgerCounted
 
 
 class MemoryLedger:
@@ -51,11 +52,37 @@ class MemoryLedger:
         row = self._tables.queues[self._session.queue(queue).number]
         return Tally(row.arrived, row.departed)
 
-    def sweep(self, before: int, limit: int) -> int:
-        ledger = self._tables.ledger
-        old = {row.number for row in islice((row for row in ledger if row.finished_at < before), limit)}
+    def measure(self, limit: int) -> int:
+        tables = self._tables
+        start = bisect_right(tables.ledger, tables.ledger_counted.through, key=lambda row: row.number)
+        rows = tables.ledger[start : start + limit]
+        if rows:
+            counted = tables.ledger_counted
+            size = counted.bytes + sum(map(_size, rows))
+            tables.replace("ledger_counted", LedgerCounted(rows[-1].number, counted.rows + len(rows), size))
+        return len(rows)
+
+    def size(self) -> LedgerSize:
+        tables = self._tables
+        oldest = tables.ledger[0].finished_at if tables.ledger else None
+        return LedgerSize(tables.ledger_counted.rows, tables.ledger_counted.bytes, oldest)
+
+    def sweep(self, before: int, limit: int, most_bytes: int | None = None) -> int:
+        tables = self._tables
+        ledger, counted = tables.ledger, tables.ledger_counted
+        excess = 0 if most_bytes is None else counted.bytes - most_bytes
+        old: list[LedgerRow] = []
+        for row in islice(ledger, max(0, limit)):
+            if row.finished_at < before or excess > 0:
+                old.append(row)
+                excess -= _size(row)
         if old:
-            self._tables.replace("ledger", [row for row in ledger if row.number not in old])
+            gone = {row.number for row in old}
+            tables.replace("ledger", [row for row in ledger if row.number not in gone])
+            sizes = [_size(row) for row in old if row.number <= counted.through]
+            tables.replace(
+                "ledger_counted", replace(counted, rows=counted.rows - len(sizes), bytes=counted.bytes - sum(sizes))
+            )
         return len(old)
 
 
@@ -131,6 +158,10 @@ class MemoryExports:
     def _put(self, export: Export) -> Export:
         self._tables.replace("exports", {**self._tables.exports, (export.consumer, export.number): export})
         return export
+
+
+def _size(row: LedgerRow) -> int:
+    return policy.LEDGER_ROW_BYTES + len(row.body or b"")
 
 
 def _is_wanted(row: LedgerRow, wanted: LedgerFilter) -> bool:
