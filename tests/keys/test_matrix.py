@@ -97,6 +97,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "GET /v1/ledger/exports/{consumer}/{number}/rows": on_all("poll"),
     "POST /v1/ledger/exports/{consumer}/{number}/settle": on_all("poll"),
     "GET /v1/actions": on_all("admin"),
+    "POST /v1/store/shrink": on_all("admin"),
     "GET /v1/keys": on_all("admin"),
     "POST /v1/keys": on_all("admin"),
     "DELETE /v1/keys/{name}": on_all("admin"),

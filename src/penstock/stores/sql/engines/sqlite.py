@@ -604,6 +604,25 @@ class SqliteStore:
             with self._transaction("BEGIN IMMEDIATE"):
                 self._data_version()
 
+    def rebuild(self) -> None:
+        """Write the file anew, so that it can shrink from then on, outside of any unit. All others are locked out, and
+        a copy of what it holds is written twice on the way: beside it, and into the log."""
+        self._connection.pragma("temp_store", "FILE")
+        try:
+            used = (self._connection.pragma("page_count") - self._connection.pragma("freelist_count")) * _PAGE_BYTES
+            device = os.statvfs(self.path.parent)
+            free = device.f_bavail * device.f_frsize
+            if free < 2 * used + self._reserve:
+                raise StoreFull(
+                    f"there is no room to write {self.path} anew: it takes {2 * used:,} bytes for a while, the store "
+                    f"keeps {self._reserve:,} free, and {free:,} are free"
+                )
+            self._connection.pragma("auto_vacuum", _INCREMENTAL)
+            self._engine.run("VACUUM")
+            self._engine.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._connection.pragma("temp_store", "MEMORY")
+
     def has_room(self) -> bool:
         """A device with plenty of room is looked at now and then, any other before every unit."""
         return self._monotonic() < self._roomy_until or self._look_for_room()
