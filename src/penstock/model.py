@@ -825,7 +825,7 @@ class Sizes(Struct, frozen=True):
     free_bytes: int | None = None
     # Inside the store, and of no use to it now.
     unused_bytes: int | None = None
-    # Whether it can give those back without being written anew.
+    # Whether it can give those back without being rebuilt.
     shrinks: bool = False
 
 

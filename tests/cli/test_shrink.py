@@ -44,7 +44,7 @@ def sizes(url: str) -> tuple[int, bool]:
         return found.unused_bytes or 0, found.shrinks
 
 
-def test_a_file_is_written_anew_and_can_shrink_from_then_on(run, old):
+def test_a_file_is_rebuilt_and_can_shrink_from_then_on(run, old):
     before = path_of(old).stat().st_size
     assert before > 4_000_000
     assert sizes(old)[1] is False
@@ -57,7 +57,7 @@ def test_a_file_is_written_anew_and_can_shrink_from_then_on(run, old):
     assert verify(old, lambda _part: None, bodies=True).is_sound
     with closing(open_store(old)) as store, store.unit() as unit:
         assert [message.body for message in unit.claim("q", 1, 2, None).messages] == [b"stays"]
-    assert run("shrink", "--store", old).stdout.startswith("written anew in ")
+    assert run("shrink", "--store", old).stdout.startswith("rebuilt in ")
 
 
 def test_a_file_in_use_is_left_alone(run, old):

@@ -104,7 +104,7 @@ class Shrinking:
 
     def _look(self) -> None:
         def looked(sizes: Sizes) -> None:
-            if self._is_idle():
+            if self._look_whether_idle():
                 self._store.tidy()
             if sizes.shrinks and _is_worth_it(sizes):
                 self._step()
@@ -117,7 +117,7 @@ class Shrinking:
         def stepped(done: tuple[int, Sizes]) -> None:
             returned, sizes = done
             self.returned_bytes += returned
-            is_idle = self._is_idle()
+            is_idle = self._look_whether_idle()
             if returned and (sizes.unused_bytes or 0) * _END_SHARE > (sizes.store_bytes or 0):
                 self._later(self._timings.shrink_idle_s if is_idle else self._timings.shrink_busy_s, self._step)
             else:
@@ -128,7 +128,7 @@ class Shrinking:
             return
         self._commit.work(ShrinkStep(), patient=True).listen(stepped, self._failed)
 
-    def _is_idle(self) -> bool:
+    def _look_whether_idle(self) -> bool:
         """Whether callers have asked next to nothing of the store since the last look."""
         before, self._operations = self._operations, self._commit.operations
         since, self._looked_at = self._looked_at, self._loop.time()

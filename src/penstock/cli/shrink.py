@@ -1,4 +1,4 @@
-"""`penstock shrink`: give room back to the file system. A server does it, or the file of a store is written anew."""
+"""`penstock shrink`: give room back to the file system. A server does it, or the file of a store is rebuilt."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--store", metavar="URL", help="Write this SQLite store anew instead; no server may have it open.")
+@click.option("--store", metavar="URL", help="Rebuild this SQLite store instead; no server may have it open.")
 @talks_to_server
 def shrink(client: Client, store: str | None, as_json: bool) -> None:
     """Give back to the file system what the store does not use.
 
     A server does so by itself, in time; this asks it to do so now, a little at a time, while it serves others. With
-    --store no server takes part: the file is written anew, which takes about twice its room meanwhile, and one that an
+    --store no server takes part: the file is rebuilt, which takes about twice its room meanwhile, and one that an
     earlier version has made can shrink by itself from then on.
     """
     if store is not None:
@@ -39,8 +39,8 @@ def shrink(client: Client, store: str | None, as_json: bool) -> None:
         note("this store holds nothing that it does not use, or a database server sees to that")
     elif shrunk.unused_bytes:
         note(
-            f"{number(shrunk.unused_bytes)} bytes are unused, but this file cannot shrink: stop the server, and write "
-            "it anew with 'penstock shrink --store URL'"
+            f"{number(shrunk.unused_bytes)} bytes are unused, but this file cannot shrink: stop the server, and "
+            "rebuild it with 'penstock shrink --store URL'"
         )
 
 
@@ -55,6 +55,4 @@ def _rebuild(url: str, as_json: bool) -> None:
     if as_json:
         print_json({"bytes_before": done.before, "bytes_after": done.after, "seconds": done.seconds})
     else:
-        click.echo(
-            f"written anew in {done.seconds:.1f} s: {number(done.before)} bytes before, {number(done.after)} now"
-        )
+        click.echo(f"rebuilt in {done.seconds:.1f} s: {number(done.before)} bytes before, {number(done.after)} now")

@@ -1,4 +1,4 @@
-"""`penstock shrink --store`: a SQLite store is written anew, without the pages that it does not use.
+"""`penstock shrink --store`: a SQLite store is rebuilt, without the pages that it does not use.
 
 SQLite does this in one transaction: killed at any moment, the file is as it was or as it is to be. It locks out every
 other process meanwhile, so it is nothing for a store that is in use.
@@ -31,13 +31,13 @@ class Rebuilt:
 
 
 def rebuild(url: str) -> Rebuilt:
-    """Raises InvalidSetting where there is nothing to write anew, StoreBusy while another process has the store open,
+    """Raises InvalidSetting where there is nothing to rebuild, StoreBusy while another process has the store open,
     and StoreFull where there is no room for it; nothing has changed then."""
     kind = kind_of(url)
     path = kind.path(url)
     if kind.scheme != "sqlite":
         how = _OTHER_TOOLS.get(kind.scheme, "")
-        raise InvalidSetting(f"only SQLite stores are written anew, not {kind.name}" + (f": {how}" if how else ""))
+        raise InvalidSetting(f"only SQLite stores are rebuilt, not {kind.name}" + (f": {how}" if how else ""))
     if path is None or not path.is_file():
         raise InvalidSetting(f"there is no store at {url}")
     started_at = time.monotonic()

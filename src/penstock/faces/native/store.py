@@ -22,7 +22,7 @@ _SHRINK = Op(
     summary="Give back unused room",
     description="Give back to the file system what the store holds and does not use, without waiting until it is worth "
     f"it; about {_MOST_MIB} MiB a request, in steps between which other requests are served. While `returned_bytes` is "
-    "not 0, ask again. A file that an earlier version has made gives back nothing until it was written anew: see "
+    "not 0, ask again. A file that an earlier version has made gives back nothing until it was rebuilt: see "
     "`penstock shrink --store`. Where a database server sees to its own files, `unused_bytes` is null.",
     answers={200: answer("What was given back, and what is left.", Shrunk,
                          {"returned_bytes": 67_108_864, "unused_bytes": 1_048_576})},

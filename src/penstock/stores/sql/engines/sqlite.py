@@ -425,7 +425,7 @@ class SqliteStore:
         execute = self._connection.execute
         execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         if not self._connection.pragma("page_count"):
-            # Only a new file can be told so: one that has tables would have to be written anew.
+            # Only a new file can be told so: one that has tables would have to be rebuilt.
             execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         execute("PRAGMA journal_mode = WAL")
         execute("PRAGMA synchronous = FULL")
@@ -605,7 +605,7 @@ class SqliteStore:
                 self._data_version()
 
     def rebuild(self) -> None:
-        """Write the file anew, so that it can shrink from then on, outside of any unit. All others are locked out, and
+        """Write the whole file again, so that it can shrink from then on, outside of any unit. All others are locked out, and
         a copy of what it holds is written twice on the way: beside it, and into the log."""
         self._connection.pragma("temp_store", "FILE")
         try:
@@ -614,7 +614,7 @@ class SqliteStore:
             free = device.f_bavail * device.f_frsize
             if free < 2 * used + self._reserve:
                 raise StoreFull(
-                    f"there is no room to write {self.path} anew: it takes {2 * used:,} bytes for a while, the store "
+                    f"there is no room to rebuild {self.path}: it takes {2 * used:,} bytes for a while, the store "
                     f"keeps {self._reserve:,} free, and {free:,} are free"
                 )
             self._connection.pragma("auto_vacuum", _INCREMENTAL)
@@ -642,7 +642,7 @@ class SqliteStore:
         return bool(free_pages * _PAGE_BYTES >= self._reserve)  # type: ignore[operator]
 
     def tidy(self) -> None:
-        """In a thread, which has a connection of its own: nobody waits for it. A checkpoint that is not in the way of
+        """In a thread, which has a connection of its own: no one waits for it. A checkpoint that is not in the way of
         anybody comes first. Where that has brought home all of the log, its file can be cut in a moment; then it is
         given its length again, once the store is written to."""
         if self._tidying is not None and self._tidying.is_alive():
