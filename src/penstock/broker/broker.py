@@ -125,7 +125,7 @@ class LocalBroker:
         self.moves = Moves(self._commit, self._chores.carry_on)
         self.shipments = Shipments(self._commit)
         self.ledger = Ledger(self._commit)
-        self.exports = Exports(self._commit)
+        self.exports = Exports(self._commit, timings.ledger_retention_ms)
         self.keys: protocol.Keys = Keys(self._commit)
         self.actions = Actions(self._commit)
 

@@ -486,6 +486,10 @@ class Moves(Protocol):
 class Shipments(Protocol):
     """Messages for one named consumer, which it reads as often as it likes until they end together.
 
+    What has ended is remembered for `shipment_remembered_ms`, and the latest of each consumer for ever. One whose time
+    has run out is as a claim whose time has: late is fine until somebody else gets its messages. So it can be read,
+    settled, released and prolonged until a sweep has declared it lost, which ends it for all.
+
     Only their shipment, a purge and the deletion of the queue touch them: their `ready_at` is `limits.SHIPPED`, and no
     receipt matches. Every verb raises QueueNotFound for the queue it names.
     """
@@ -499,10 +503,10 @@ class Shipments(Protocol):
         that is neither the open one nor, where none is open, the one after the last.
         """
 
-    def find(self, ref: ShipmentRef) -> Shipment | None:
-        """None for one that never was, or is not remembered any more."""
+    def find(self, ref: ShipmentRef, now: int) -> Shipment | None:
+        """None for one that never was, or is not remembered any more: every verb takes it for one that never was."""
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
         """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
 
     def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
@@ -511,13 +515,13 @@ class Shipments(Protocol):
     def count_open(self, limit: int) -> int:
         """How many of all queues have not ended; at most `limit` are counted."""
 
-    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+    def read(self, ref: ShipmentRef, start: int, limit: int, now: int) -> Sequence[Message]:
         """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
         but never before the first message, when their bodies come to `claim_bytes`; none past the end.
 
         Raises ShipmentNotFound, ShipmentConflict while it is gathering, and ShipmentEnded when it is no longer open, or
         messages at these positions have left by a purge. One that was settled with `keep` can be read until the
-        consumer's next one is settled, or `shipment_kept_ms` have passed.
+        consumer's next one is settled, or `shipment_kept_ms` have passed since; whether or not a sweep has freed it.
         """
 
     def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
@@ -598,7 +602,7 @@ class Ledger(Protocol):
 
 
 class Exports(Protocol):
-    """Rows of the ledger for one named consumer, numbered as shipments are."""
+    """Rows of the ledger for one named consumer, numbered as shipments are, and remembered as long."""
 
     def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
         """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
@@ -608,12 +612,13 @@ class Exports(Protocol):
         caller calls again with it.
         """
 
-    def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
+    def list(self, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Export]:
         """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
 
-    def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
+    def read(self, ref: ExportRef, after: int, limit: int, now: int, ledger_before: int = 0) -> Sequence[LedgerRow]:
         """Its rows whose number is above `after`, in their order. It stops early as `Shipments.read` does. Raises
-        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept."""
+        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept, or its first one
+        finished before `ledger_before` and would be."""
 
     def settle(self, ref: ExportRef, now: int) -> Export:
         """The consumer has these rows for good. Settling it again changes nothing. Raises ShipmentNotFound."""

@@ -605,8 +605,8 @@ class SqliteStore:
                 self._data_version()
 
     def rebuild(self) -> None:
-        """Write the whole file again, so that it can shrink from then on, outside of any unit. All others are locked out, and
-        a copy of what it holds is written twice on the way: beside it, and into the log."""
+        """Write the whole file again, so that it can shrink from then on, outside of any unit. All others are locked
+        out, and what it holds is written twice on the way: beside it, and into the log."""
         self._connection.pragma("temp_store", "FILE")
         try:
             used = (self._connection.pragma("page_count") - self._connection.pragma("freelist_count")) * _PAGE_BYTES
