@@ -82,6 +82,11 @@ class Limits:
     unit_operations: int = 2_048
     # Rows of the ledger that one unit counts for an export.
     export_count_rows: int = 100_000
+    # Rows of the ledger that one unit counts to know how much it holds.
+    ledger_count_rows: int = 2_000
+    # What one unit gives back to the file system, and one request for that.
+    shrink_bytes: int = 512 * 1024
+    shrink_request_bytes: int = 64 * 1024 * 1024
     # How far a row of the ledger may be out of order by time: as long as a unit may last.
     ledger_disorder_ms: int = 10_000
     # Counts are exact up to here; past it they are estimates.

@@ -410,6 +410,7 @@ class ActionKind(StrEnum):
     MESSAGES_SEND = "messages.send"  # by hand, from the console
     KEY_CREATE = "key.create"
     KEY_REVOKE = "key.revoke"
+    STORE_SHRINK = "store.shrink"
     CONSOLE_SIGN_IN = "console.sign-in"
     CONSOLE_SIGN_OUT = "console.sign-out"
 
@@ -822,6 +823,26 @@ class Sizes(Struct, frozen=True):
     store_bytes: int | None = None
     log_bytes: int | None = None
     free_bytes: int | None = None
+    # Inside the store, and of no use to it now.
+    unused_bytes: int | None = None
+    # Whether it can give those back without being rebuilt.
+    shrinks: bool = False
+
+
+class LedgerSize(Struct, frozen=True):
+    """How much the ledger holds, as far as it was counted, and when its oldest row finished."""
+
+    rows: int = 0
+    bytes: int = 0
+    oldest_finished_at: int | None = None
+
+
+class Shrunk(Struct, frozen=True):
+    """What a store has given back to the file system, and what it still holds and does not use; None where a database
+    server keeps the store, and knows."""
+
+    returned_bytes: int
+    unused_bytes: int | None
 
 
 class StoreFigures(Struct, frozen=True, kw_only=True):
@@ -830,6 +851,11 @@ class StoreFigures(Struct, frozen=True, kw_only=True):
     store_bytes: int | None
     log_bytes: Annotated[int | None, Meta(description="of the write-ahead log")]
     free_bytes: Annotated[int | None, Meta(description="on the device; null where a database server keeps the store")]
+    unused_bytes: Annotated[int | None, Meta(description="inside the store; null where that cannot be told")] = None
+    returned_bytes: Annotated[int, Meta(description="given back to the file system")] = 0
+    ledger_rows: Annotated[int | None, Meta(description="null where the store keeps no ledger")] = None
+    ledger_bytes: Annotated[int | None, Meta(description="about so many, without what an index takes")] = None
+    ledger_oldest_ms: Annotated[int | None, Meta(description="how long ago its oldest row finished")] = None
     units: int
     operations: int
     unit_seconds: Annotated[float, Meta(description="spent in units that have ended well, in all")]

@@ -29,6 +29,8 @@ from penstock.model import (
 )
 
 # How often a move with a pace takes a step, if it may move that many messages at all.
+# About what a row of the ledger takes beside its body, with its share of an index.
+LEDGER_ROW_BYTES = 150
 _STEPS_PER_SECOND = 10
 _LONGEST_PAUSE_MS = 1_000
 

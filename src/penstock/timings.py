@@ -33,6 +33,13 @@ class Timings:
     figures_s: float = 5.0
     # How long finished messages stay in the ledger.
     ledger_retention_ms: int = 30 * 24 * 60 * 60 * 1000
+    # How much the ledger may hold; None for as much as it comes to.
+    ledger_bytes: int | None = None
+    # The pause between two looks whether the store has room to give back, and between two steps of that: while callers
+    # want nothing of the store, and while they do.
+    shrink_s: float = 10.0
+    shrink_idle_s: float = 0.01
+    shrink_busy_s: float = 0.25
     # How long actions stay in their log.
     actions_retention_ms: int = 90 * 24 * 60 * 60 * 1000
     # Wrong API keys that are answered as such, at once and per second; beyond, they are told to slow down.

@@ -109,6 +109,9 @@ class RecordedStore:
         with self._alone():
             return self.room
 
+    def tidy(self) -> None:
+        self._store.tidy()
+
     def changed_elsewhere(self) -> Container[str]:
         with self._alone():
             changed, self.changed = self.changed, False

@@ -97,6 +97,7 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "GET /v1/ledger/exports/{consumer}/{number}/rows": on_all("poll"),
     "POST /v1/ledger/exports/{consumer}/{number}/settle": on_all("poll"),
     "GET /v1/actions": on_all("admin"),
+    "POST /v1/store/shrink": on_all("admin"),
     "GET /v1/keys": on_all("admin"),
     "POST /v1/keys": on_all("admin"),
     "DELETE /v1/keys/{name}": on_all("admin"),
@@ -246,7 +247,7 @@ class World:
 
     @staticmethod
     def shipment(unit: Unit, queue: str, now: int) -> int:
-        last = unit.shipments.list(queue, "lake", 0, 1_000)[-1:]
+        last = unit.shipments.list(queue, "lake", 0, 1_000, now)[-1:]
         for one in last:
             if one.state is ShipmentState.OPEN:
                 while unit.shipments.release(ShipmentRef(queue, "lake", one.number), now, 1_000):
@@ -259,7 +260,7 @@ class World:
 
     @staticmethod
     def export(unit: Unit, now: int) -> int:
-        last = unit.exports.list("lake", 0, 1_000)[-1:]
+        last = unit.exports.list("lake", 0, 1_000, now)[-1:]
         for one in last:
             unit.exports.settle(ExportRef("lake", one.number), now)
         number = last[0].number + 1 if last else 1
@@ -275,8 +276,8 @@ class World:
         with self.store.unit(write=False) as unit:
             queues = unit.list_queues(0, 1_000).queues
             counts = [(unit.ledger.tally(queue.name), unit.messages.peek(queue.name, 1_000)) for queue in queues]
-            shipments = [unit.shipments.list(queue.name, None, 0, 1_000) for queue in queues]
-            kept = [shipments, unit.exports.list(None, 0, 1_000), unit.ledger.rows(0, 10_000)]
+            shipments = [unit.shipments.list(queue.name, None, 0, 1_000, system_clock()) for queue in queues]
+            kept = [shipments, unit.exports.list(None, 0, 1_000, system_clock()), unit.ledger.rows(0, 10_000)]
             return [queues, counts, unit.keys.list(), unit.moves.unfinished(), unit.actions.list(None, 1_000), kept]
 
 

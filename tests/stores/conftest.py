@@ -126,8 +126,10 @@ class Emptied:
         try:
             with store.raw() as raw:
                 here = "SELECT table_name FROM information_schema.tables WHERE table_schema IN ('penstock', ?)"
-                for (table,) in raw.rows(f"{here} AND table_name <> 'store'", [database_of(store.url)]):
+                kept = "('store', 'ledger_size')"
+                for (table,) in raw.rows(f"{here} AND table_name NOT IN {kept}", [database_of(store.url)]):
                     raw.run(f"DELETE FROM {table}")
+                raw.run("UPDATE ledger_size SET through = 0, amount = 0, bytes = 0")
                 self._number_anew(raw)
         except Exception:  # a test has left it in disorder
             self.drop(store.url)
@@ -454,9 +456,11 @@ class Verbs:
         with self.unit(write=False) as unit:
             return unit.next_due(queue, self.now)
 
-    def sweep(self, limit: int = 1_000, ledger_before: int = 0, actions_before: int = 0) -> int:
+    def sweep(
+        self, limit: int = 1_000, ledger_before: int = 0, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
         with self.unit() as unit:
-            return unit.sweep(self.now, limit, ledger_before, actions_before)
+            return unit.sweep(self.now, limit, ledger_before, actions_before, ledger_bytes)
 
     def ship(self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q") -> Shipment:
         """A shipment that has come to the end of its claim."""

@@ -137,7 +137,7 @@ def test_of_settling_and_releasing_one_decides(servers: list[Store]) -> None:
 
     [how] = set(all_at_once(servers, *(partial(end, settles=settles) for settles in (True, False, False))))
     with servers[0].unit(write=False) as unit:
-        shipment = unit.shipments.find(ShipmentRef("q", "c", 1))
+        shipment = unit.shipments.find(ShipmentRef("q", "c", 1), NOW)
         assert shipment is not None
         assert shipment.state.value == how
         assert unit.count("q", NOW, 100).ready == (0 if how == "settled" else 20)

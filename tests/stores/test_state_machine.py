@@ -361,7 +361,7 @@ class SideBySide(RuleBasedStateMachine):
     @rule(queue=names, consumer=consumers, start=st.integers(0, 5), limit=few)
     def read_shipment(self, queue: str, consumer: str, start: int, limit: int) -> None:
         number = self.last_shipment(queue, consumer)
-        self.both(lambda unit, _: unit.shipments.read(ShipmentRef(queue, consumer, number), start, limit))
+        self.both(lambda unit, _: unit.shipments.read(ShipmentRef(queue, consumer, number), start, limit, self.now))
 
     @rule(queue=names, consumer=consumers, back=ahead, limit=few, keep=st.booleans())
     def settle_shipment(self, queue: str, consumer: str, back: int, limit: int, keep: bool) -> None:
@@ -379,7 +379,7 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, _: unit.shipments.beat(ShipmentRef(queue, consumer, number), self.now, 30))
 
     def last_shipment(self, queue: str, consumer: str) -> int:
-        found = self.memory.answer(lambda unit, _: unit.shipments.list(queue, consumer, 0, 1_000))
+        found = self.memory.answer(lambda unit, _: unit.shipments.list(queue, consumer, 0, 1_000, self.now))
         return found[-1].number if isinstance(found, list) and found else 0
 
     @rule(consumer=consumers, ahead=ahead, limit=st.sampled_from([1, 2, 20]))
@@ -390,7 +390,7 @@ class SideBySide(RuleBasedStateMachine):
     @rule(consumer=consumers, limit=few)
     def read_export(self, consumer: str, limit: int) -> None:
         number = self.last_export(consumer)
-        self.both(lambda unit, _: unit.exports.read(ExportRef(consumer, number), 0, limit))
+        self.both(lambda unit, _: unit.exports.read(ExportRef(consumer, number), 0, limit, self.now))
 
     @rule(consumer=consumers)
     def settle_export(self, consumer: str) -> None:
@@ -398,7 +398,7 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, _: unit.exports.settle(ExportRef(consumer, number), self.now))
 
     def last_export(self, consumer: str) -> int:
-        found = self.memory.answer(lambda unit, _: unit.exports.list(consumer, 0, 1_000))
+        found = self.memory.answer(lambda unit, _: unit.exports.list(consumer, 0, 1_000, self.now))
         return found[-1].number if isinstance(found, list) and found else 0
 
     @rule(queue=st.none() | names, ago=st.none() | st.sampled_from([0, 5, 40]), ms=st.none() | st.sampled_from([0, 10]))
@@ -561,7 +561,7 @@ def everything(unit: Unit, now: int) -> list[object]:
     views += [unit.consumers.attend(name) for name in ("g", "h", "i")]
     views += [unit.page_queues("", "", 10), unit.page_queues("b", "a", 2)]
     views += [unit.dead_letter_sources(queue.name, "", 10) for queue in queues[:1]]
-    views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000)]
+    views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000, now)]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now), unit.consumers.first_due(name)]
         found = unit.find_queue(name)
@@ -569,7 +569,7 @@ def everything(unit: Unit, now: int) -> list[object]:
             messages, count, tally = list(peek_all(unit, name)), counts[name], unit.ledger.tally(name)
             assert tally.arrived - tally.departed == count.total == len(messages)
             check_lines(found, messages)
-            views += [messages, count, tally, unit.shipments.list(name, None, 0, 1_000)]
+            views += [messages, count, tally, unit.shipments.list(name, None, 0, 1_000, now)]
     return views
 
 

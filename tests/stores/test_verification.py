@@ -67,6 +67,7 @@ DAMAGE = {
         f"UPDATE tally SET departed = departed + 1, arrived = arrived + 1 WHERE queue = {Q}",
         [("ledger", "q")],
     ),
+    "a ledger counted wrongly": ("UPDATE ledger_size SET amount = 2, through = 1", [("ledger", None)]),
     "an outcome of no kind": ("UPDATE ledger SET outcome = 9", [("ledger", None)]),
     "messages of no queue": (
         f"UPDATE message SET queue = 777 WHERE seq = {HIGHEST.format(Q)}", [("queues", None), ("tallies", "q")]

@@ -55,6 +55,7 @@ from penstock.model import (
     Settings,
     Shipment,
     ShipmentRef,
+    Shrunk,
     Span,
     StoreFigures,
     Workers,
@@ -225,6 +226,9 @@ class RemoteBroker:
 
     def figures(self) -> Pending[StoreFigures]:
         return self.call("figures")
+
+    def shrink(self, by: Actor | None = None) -> Pending[Shrunk]:
+        return self.call("shrink", by)
 
 
 class RemoteMoves:

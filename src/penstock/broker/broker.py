@@ -57,6 +57,7 @@ from penstock.broker.queues import (
     UpdateQueue,
 )
 from penstock.broker.shipments import Shipments
+from penstock.broker.shrinking import Shrinking
 from penstock.clock import Clock
 from penstock.model import (
     ALL_QUEUES,
@@ -70,6 +71,7 @@ from penstock.model import (
     Draft,
     Found,
     History,
+    LedgerSize,
     Message,
     Overview,
     OverviewQuery,
@@ -84,6 +86,7 @@ from penstock.model import (
     Selection,
     Settings,
     Shipment,
+    Shrunk,
     Sizes,
     Span,
     StoreFigures,
@@ -116,12 +119,13 @@ class LocalBroker:
         self.claim = self._commit.claim
         self.ack = self._commit.ack
         self._health = Health(self._commit, units, loop, timings.prove_s)
-        self._chores = Chores(self._commit, loop, timings)
+        self._shrinking = Shrinking(store, self._commit, loop, timings)
+        self._chores = Chores(self._commit, self._shrinking, loop, timings)
         self._keeping = Keeping(self._commit, self._counting, units.now, loop, timings)
         self.moves = Moves(self._commit, self._chores.carry_on)
         self.shipments = Shipments(self._commit)
         self.ledger = Ledger(self._commit)
-        self.exports = Exports(self._commit)
+        self.exports = Exports(self._commit, timings.ledger_retention_ms)
         self.keys: protocol.Keys = Keys(self._commit)
         self.actions = Actions(self._commit)
 
@@ -182,6 +186,9 @@ class LocalBroker:
     def store_errors(self) -> dict[str, int]:
         return self._counting.errors()
 
+    def returned_bytes(self) -> int:
+        return self._shrinking.returned_bytes
+
     def waiting(self) -> int:
         return self._polls.waiters.count
 
@@ -204,14 +211,20 @@ class LocalBroker:
         return self._keeping.workers_of(queue).map(complete)
 
     def figures(self) -> Pending[StoreFigures]:
-        def complete(found: tuple[Sizes, int]) -> StoreFigures:
-            sizes, open_shipments = found
+        def complete(found: tuple[Sizes, int, LedgerSize | None, int]) -> StoreFigures:
+            sizes, open_shipments, ledger, now = found
+            oldest = None if ledger is None else ledger.oldest_finished_at
             counting = self._counting
             median, p99 = counting.commit_ms()
             return StoreFigures(
                 store_bytes=sizes.store_bytes,
                 log_bytes=sizes.log_bytes,
                 free_bytes=sizes.free_bytes,
+                unused_bytes=sizes.unused_bytes,
+                returned_bytes=self.returned_bytes(),
+                ledger_rows=None if ledger is None else ledger.rows,
+                ledger_bytes=None if ledger is None else ledger.bytes,
+                ledger_oldest_ms=None if oldest is None else max(0, now - oldest),
                 units=self.units(),
                 operations=self.operations(),
                 unit_seconds=counting.unit_seconds,
@@ -226,6 +239,9 @@ class LocalBroker:
             )
 
         return self._keeping.measure_store().map(complete)
+
+    def shrink(self, by: Actor | None = None) -> Pending[Shrunk]:
+        return self._shrinking.shrink(by)
 
     def _changing(self, name: str, change: Pending[T]) -> Pending[T]:
         """The next overview looks at this queue before it is shown."""

@@ -1,4 +1,4 @@
-"""What a broker does unasked: it frees space, and carries on moves between queues.
+"""What a broker does unasked: it frees space, gives it back, and carries on moves between queues.
 
 How far a move is stands in the store, written by the very unit that moved the messages. So a step may be lost or done
 by another process at any time: the next one finds what is left. Two processes that step the same move share the work,
@@ -18,6 +18,7 @@ from penstock import policy
 from penstock.broker.commit import Commit
 from penstock.broker.moves import ListUnfinishedMoves, StepMove
 from penstock.broker.operations import Again
+from penstock.broker.shrinking import Shrinking
 from penstock.complaint import Complaint
 from penstock.errors import FeatureMissing, MoveNotFound, TryAgain
 from penstock.limits import Limits
@@ -29,17 +30,20 @@ log = logging.getLogger(__name__)
 
 
 class Chores:
-    def __init__(self, commit: Commit, loop: asyncio.AbstractEventLoop, timings: Timings) -> None:
+    def __init__(self, commit: Commit, shrinking: Shrinking, loop: asyncio.AbstractEventLoop, timings: Timings) -> None:
         self._sweeps = _Sweeps(commit, loop, timings)
+        self._shrinking = shrinking
         self._moves = _MovesUnderWay(commit, loop, timings)
 
     def start(self) -> None:
         self._moves.resume()
         self._sweeps.start()
+        self._shrinking.start()
 
     def stop(self) -> None:
         self._moves.stop()
         self._sweeps.stop()
+        self._shrinking.stop()
 
     def carry_on(self, move_id: str) -> None:
         """Step a move until it has ended."""
@@ -47,15 +51,18 @@ class Chores:
 
 
 class Sweep(Struct, frozen=True):
-    """In steps, until nothing is left to free."""
+    """In steps, until nothing is left to free, and the ledger is counted."""
 
     ledger_retention_ms: int
     actions_retention_ms: int
+    ledger_bytes: int | None = None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Again | None:
-        freed = unit.sweep(now, limits.step_rows, now - self.ledger_retention_ms, now - self.actions_retention_ms)
-        return Again(self) if freed else None
+        counted = 0 if unit.ledger is None else unit.ledger.measure(limits.ledger_count_rows)
+        ledger_before, actions_before = now - self.ledger_retention_ms, now - self.actions_retention_ms
+        freed = unit.sweep(now, limits.step_rows, ledger_before, actions_before, self.ledger_bytes)
+        return Again(self) if freed or counted == limits.ledger_count_rows else None
 
 
 class _Sweeps:
@@ -65,7 +72,7 @@ class _Sweeps:
         self._commit = commit
         self._loop = loop
         self._pause_s = timings.sweep_s
-        self._sweep = Sweep(timings.ledger_retention_ms, timings.actions_retention_ms)
+        self._sweep = Sweep(timings.ledger_retention_ms, timings.actions_retention_ms, timings.ledger_bytes)
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
         self._trouble = Complaint(log, logging.ERROR)

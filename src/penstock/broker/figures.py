@@ -17,6 +17,7 @@ from penstock.model import (
     Count,
     Depths,
     History,
+    LedgerSize,
     Queue,
     Shipment,
     Sizes,
@@ -167,13 +168,14 @@ class LookForWorkers(Struct, frozen=True):
 
 
 class MeasureStore(Struct, frozen=True):
-    """How much it takes, and how many shipments are open."""
+    """How much it takes, how many shipments are open, how much the ledger holds, and when that was."""
 
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> tuple[Sizes, int]:
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> tuple[Sizes, int, LedgerSize | None, int]:
         open_shipments = 0 if unit.shipments is None else unit.shipments.count_open(_MOST_SHIPMENTS)
-        return unit.figures.sizes(), open_shipments
+        ledger = None if unit.ledger is None else unit.ledger.size()
+        return unit.figures.sizes(), open_shipments, ledger, now
 
 
 def history_of(span: Span, buckets: Sequence[Bucket], live: Depths, now: int) -> History:

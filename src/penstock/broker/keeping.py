@@ -42,6 +42,7 @@ from penstock.model import (
     Depths,
     Happened,
     History,
+    LedgerSize,
     Overview,
     OverviewQuery,
     Shipment,
@@ -162,7 +163,7 @@ class Keeping:
     def workers_of(self, queue: str) -> Pending[tuple[list[ConsumerReport], list[Shipment]]]:
         return self._commit.work(LookForWorkers(queue))
 
-    def measure_store(self) -> Pending[tuple[Sizes, int]]:
+    def measure_store(self) -> Pending[tuple[Sizes, int, LedgerSize | None, int]]:
         return self._commit.work(MeasureStore())
 
     # The snapshot

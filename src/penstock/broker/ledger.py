@@ -34,8 +34,11 @@ class Ledger:
 
 
 class Exports:
-    def __init__(self, commit: Commit) -> None:
+    """What is older than the retention of the ledger is not read, whether or not it was swept."""
+
+    def __init__(self, commit: Commit, ledger_retention_ms: int) -> None:
         self._commit = commit
+        self._ledger_retention_ms = ledger_retention_ms
 
     def claim(self, ref: ExportRef, limit: int) -> Pending[ClaimedExport]:
         return self._commit.work(ClaimExport(ref, limit))
@@ -47,7 +50,7 @@ class Exports:
         return self._commit.work(ListExports(consumer, after, limit))
 
     def read(self, ref: ExportRef, after: int, limit: int) -> Pending[Sequence[LedgerRow]]:
-        return self._commit.work(ReadExport(ref, after, limit))
+        return self._commit.work(ReadExport(ref, after, limit, self._ledger_retention_ms))
 
     def settle(self, ref: ExportRef) -> Pending[Export]:
         return self._commit.work(SettleExport(ref))
@@ -95,7 +98,7 @@ class ClaimExport(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedExport | Again:
         ref = self.ref
-        repeated = _find(unit, ref) is not None
+        repeated = _find(unit, ref, now) is not None
         claimed = needed(unit.exports, "exports").claim(ref, self.limit, now, self.counted)
         if isinstance(claimed, Counted):
             return Again(ClaimExport(ref, self.limit, claimed))
@@ -106,8 +109,8 @@ class FindExport(Struct, frozen=True):
     ref: ExportRef
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Export:
-        export = _find(unit, self.ref)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Export:
+        export = _find(unit, self.ref, now)
         if export is None:
             raise ShipmentNotFound(self.ref)
         return export
@@ -119,18 +122,20 @@ class ListExports(Struct, frozen=True):
     limit: int
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Export]:
-        return needed(unit.exports, "exports").list(self.consumer, self.after, self.limit)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Export]:
+        return needed(unit.exports, "exports").list(self.consumer, self.after, self.limit, now)
 
 
 class ReadExport(Struct, frozen=True):
     ref: ExportRef
     after: int
     limit: int
+    ledger_retention_ms: int
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[LedgerRow]:
-        return needed(unit.exports, "exports").read(self.ref, self.after, self.limit)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[LedgerRow]:
+        exports = needed(unit.exports, "exports")
+        return exports.read(self.ref, self.after, self.limit, now, now - self.ledger_retention_ms)
 
 
 class SettleExport(Struct, frozen=True):
@@ -141,6 +146,6 @@ class SettleExport(Struct, frozen=True):
         return needed(unit.exports, "exports").settle(self.ref, now)
 
 
-def _find(unit: Unit, ref: ExportRef) -> Export | None:
-    after = needed(unit.exports, "exports").list(ref.consumer, ref.number - 1, 1)
+def _find(unit: Unit, ref: ExportRef, now: int) -> Export | None:
+    after = needed(unit.exports, "exports").list(ref.consumer, ref.number - 1, 1, now)
     return next((export for export in after if export.number == ref.number), None)

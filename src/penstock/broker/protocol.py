@@ -70,6 +70,7 @@ from penstock.model import (
     Settings,
     Shipment,
     ShipmentRef,
+    Shrunk,
     Span,
     StoreFigures,
     Workers,
@@ -262,6 +263,10 @@ class Broker(Protocol):
 
     def figures(self) -> Pending[StoreFigures]:
         """How the store does, and what this process has asked of it."""
+
+    def shrink(self, by: Actor | None = None) -> Pending[Shrunk]:
+        """Give back to the file system what the store does not use, as much as one request may: at once, and without
+        looking whether it is worth it. Until nothing is left, a caller asks again."""
 
     # The broker itself
 

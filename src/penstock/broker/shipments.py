@@ -55,7 +55,7 @@ class ClaimShipment(Struct, frozen=True):
         shipments = needed(unit.shipments, "shipments")
         ref, repeated = self.ref, self.repeated
         if repeated is None:
-            repeated = shipments.find(ref) is not None
+            repeated = shipments.find(ref, now) is not None
         shipment = shipments.claim(ref, self.limit, now, self.hold_ms)
         if shipment is not None and shipment.state is ShipmentState.GATHERING:
             return Again(ClaimShipment(ref, self.limit, self.hold_ms, repeated))
@@ -66,8 +66,8 @@ class FindShipment(Struct, frozen=True):
     ref: ShipmentRef
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Shipment:
-        return _found(unit, self.ref)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
+        return _found(unit, self.ref, now)
 
 
 class ListShipments(Struct, frozen=True):
@@ -77,8 +77,8 @@ class ListShipments(Struct, frozen=True):
     limit: int
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Shipment]:
-        return needed(unit.shipments, "shipments").list(self.queue, self.consumer, self.after, self.limit)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Shipment]:
+        return needed(unit.shipments, "shipments").list(self.queue, self.consumer, self.after, self.limit, now)
 
 
 class ReadShipment(Struct, frozen=True):
@@ -87,8 +87,8 @@ class ReadShipment(Struct, frozen=True):
     limit: int
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Message]:
-        return needed(unit.shipments, "shipments").read(self.ref, self.start, self.limit)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Message]:
+        return needed(unit.shipments, "shipments").read(self.ref, self.start, self.limit, now)
 
 
 class SettleShipment(Struct, frozen=True):
@@ -100,7 +100,7 @@ class SettleShipment(Struct, frozen=True):
         ref = self.ref
         if needed(unit.shipments, "shipments").settle(ref, now, limits.claim_rows, self.keep):
             return Again(self)
-        return _found(unit, ref)
+        return _found(unit, ref, now)
 
 
 class ReleaseShipment(Struct, frozen=True):
@@ -111,7 +111,7 @@ class ReleaseShipment(Struct, frozen=True):
         ref = self.ref
         if needed(unit.shipments, "shipments").release(ref, now, limits.claim_rows):
             return Again(self)
-        return _found(unit, ref)
+        return _found(unit, ref, now)
 
 
 class BeatShipment(Struct, frozen=True):
@@ -123,8 +123,8 @@ class BeatShipment(Struct, frozen=True):
         return needed(unit.shipments, "shipments").beat(self.ref, now, self.hold_ms)
 
 
-def _found(unit: Unit, ref: ShipmentRef) -> Shipment:
-    shipment = needed(unit.shipments, "shipments").find(ref)
+def _found(unit: Unit, ref: ShipmentRef, now: int) -> Shipment:
+    shipment = needed(unit.shipments, "shipments").find(ref, now)
     if shipment is None:
         raise ShipmentNotFound(ref)
     return shipment

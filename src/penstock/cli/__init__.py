@@ -26,6 +26,7 @@ from penstock.cli.queue import queue
 from penstock.cli.send import send
 from penstock.cli.serve import config, serve
 from penstock.cli.shipment import shipment
+from penstock.cli.shrink import shrink
 from penstock.cli.top import top
 from penstock.cli.vsqs import vsqs
 from penstock.compiled import is_compiled
@@ -76,6 +77,7 @@ for _command in (
     migrate_store,
     backup,
     check,
+    shrink,
     vsqs,
     completion,
 ):

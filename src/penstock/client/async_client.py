@@ -167,6 +167,7 @@ class AsyncClient:
     keys = async_verb(verbs.keys)
     create_key = async_verb(verbs.create_key)
     revoke_key = async_verb(verbs.revoke_key)
+    shrink = async_verb(verbs.shrink)
 
     # Actions
 

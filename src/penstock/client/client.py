@@ -170,6 +170,7 @@ class Client:
     keys = verb(verbs.keys)
     create_key = verb(verbs.create_key)
     revoke_key = verb(verbs.revoke_key)
+    shrink = verb(verbs.shrink)
 
     # Actions
 

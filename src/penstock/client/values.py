@@ -214,6 +214,15 @@ class Workers:
 
 
 @dataclass(frozen=True, slots=True)
+class Shrunk:
+    """What a store has given back to the file system, and what it still holds and does not use; None where a database
+    server keeps it."""
+
+    returned_bytes: int
+    unused_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """An API key without its secret. `revoked_at` is None while it is good."""
 

@@ -62,6 +62,7 @@ from penstock.client.values import (
     Settings,
     Shipment,
     ShipmentRef,
+    Shrunk,
     TaskTerms,
     Totals,
     Workers,
@@ -523,6 +524,15 @@ def actions(*, before: int | None = None, per_page: int = 1_000, **wanted: Unpac
     return _actions_before(before, per_page, wanted)
 
 
+# The store
+
+
+def shrink() -> Request[Shrunk]:
+    """Give back to the file system what the store does not use: as much as one request may. While it says that it has,
+    there may be more."""
+    return Request(_shrunk, "POST", "/v1/store/shrink", repeatable=True)
+
+
 # What is read page by page, in JSON or in Arrow
 
 
@@ -780,6 +790,10 @@ def _resent(answer: Answer) -> Resent:
 
 def done_from(answer: Answer) -> list[bool]:
     return list(answer.json()["done"])
+
+
+def _shrunk(answer: Answer) -> Shrunk:
+    return value_from(Shrunk, answer.json())
 
 
 def _purged(answer: Answer) -> int:

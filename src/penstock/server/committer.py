@@ -38,6 +38,7 @@ def chosen_timings(config: Config, timings: Timings) -> Timings:
         timings,
         store_timeout_s=config.store_timeout_s,
         ledger_retention_ms=config.ledger_days * _DAY_MS,
+        ledger_bytes=(config.ledger_mib << 20) or None,
         actions_retention_ms=config.action_days * _DAY_MS,
     )
 

@@ -112,6 +112,9 @@ class Config:
         100, "Queues that /metrics tells of one by one: the largest. The others are told together.", least=1, most=10000
     )
     ledger_days: int = _setting(30, "Days that finished messages stay in the ledger.", least=1, most=36500)
+    ledger_mib: int = _setting(
+        0, "MiB that the ledger may hold: the oldest rows go first; 0 for no limit.", least=0, most=1_048_576
+    )
     action_days: int = _setting(90, "Days that actions stay in their log.", least=1, most=36500)
     tls_cert: str = _setting("", "File with the TLS certificate chain; needs tls_key.", live=True)
     tls_key: str = _setting("", "File with the TLS private key; needs tls_cert.", live=True)

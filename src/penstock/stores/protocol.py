@@ -66,6 +66,7 @@ from penstock.model import (
     LedgerFilter,
     LedgerRow,
     LedgerScan,
+    LedgerSize,
     Message,
     Move,
     MoveTerms,
@@ -278,17 +279,29 @@ class Unit(Protocol):
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
-        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged), ready
-        messages past their retention, twins that have collapsed, ledger rows finished before `ledger_before`, actions
-        done before `actions_before`, moves that ended `move_kept_ms` ago, buckets of figures that are past their span,
-        ended shipments (but the latest of each consumer), and sends with a key, claims with an attempt and dedup keys
-        of a window that are no longer remembered. Shipments without a heartbeat in time are lost here, and those whose
-        end is not finished go on ending. Consumers without a sign of life are cleared away as by `Consumers.reap`.
+    def sweep(
+        self, now: int, limit: int, ledger_before: int, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
+        """Free space, at most about `limit` rows of it, and say how many: messages of deleted queues (as purged),
+        ready messages past their retention, twins that have collapsed, ledger rows finished before
+        `ledger_before`, the oldest ones while `Ledger.size` is more than `ledger_bytes`, actions done before
+        `actions_before`, moves that ended `move_kept_ms` ago, buckets of figures that are past their span,
+        ended shipments (but the latest of each consumer), and sends with a key, claims with an attempt and
+        dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time are lost
+        here, and those whose end is not finished go on ending. Consumers without a sign of life are cleared
+        away as by `Consumers.reap`.
 
-        Messages that were there when the retention of their queue was lowered stay until a claim meets them, or they
-        are past the longest retention it had before. A deleted queue is forgotten altogether once the ledger does not
-        name it any more. Never needed for correctness. Done again and again, it frees all that can be freed.
+        Messages that were there when the retention of their queue was lowered stay until a claim meets them, or
+        they are past the longest retention it had before. A deleted queue is forgotten altogether once the
+        ledger does not name it any more. Never needed for correctness. Done again and again, it frees all that
+        can be freed.
+        """
+
+    def shrink(self, limit: int) -> int:
+        """Give back to the file system about `limit` bytes that the store holds and does not use, and say how many: 0
+        when there are none, or this is not the store's own affair. It gives back fewer where that would take long.
+        Never needed for correctness. Done again and again, it gives back all that `Figures.sizes` calls unused, if the
+        store `shrinks`.
         """
 
     def prove_writable(self) -> None:
@@ -473,6 +486,10 @@ class Moves(Protocol):
 class Shipments(Protocol):
     """Messages for one named consumer, which it reads as often as it likes until they end together.
 
+    What has ended is remembered for `shipment_remembered_ms`, and the latest of each consumer for ever. One whose time
+    has run out is as a claim whose time has: late is fine until somebody else gets its messages. So it can be read,
+    settled, released and prolonged until a sweep has declared it lost, which ends it for all.
+
     Only their shipment, a purge and the deletion of the queue touch them: their `ready_at` is `limits.SHIPPED`, and no
     receipt matches. Every verb raises QueueNotFound for the queue it names.
     """
@@ -486,10 +503,10 @@ class Shipments(Protocol):
         that is neither the open one nor, where none is open, the one after the last.
         """
 
-    def find(self, ref: ShipmentRef) -> Shipment | None:
-        """None for one that never was, or is not remembered any more."""
+    def find(self, ref: ShipmentRef, now: int) -> Shipment | None:
+        """None for one that never was, or is not remembered any more: every verb takes it for one that never was."""
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
         """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
 
     def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
@@ -498,13 +515,13 @@ class Shipments(Protocol):
     def count_open(self, limit: int) -> int:
         """How many of all queues have not ended; at most `limit` are counted."""
 
-    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+    def read(self, ref: ShipmentRef, start: int, limit: int, now: int) -> Sequence[Message]:
         """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
         but never before the first message, when their bodies come to `claim_bytes`; none past the end.
 
         Raises ShipmentNotFound, ShipmentConflict while it is gathering, and ShipmentEnded when it is no longer open, or
         messages at these positions have left by a purge. One that was settled with `keep` can be read until the
-        consumer's next one is settled, or `shipment_kept_ms` have passed.
+        consumer's next one is settled, or `shipment_kept_ms` have passed since; whether or not a sweep has freed it.
         """
 
     def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
@@ -572,12 +589,20 @@ class Ledger(Protocol):
         `rows` below a row number. Rows of other queues than the wanted one are not looked at. It stops early, and finds
         rows by time, as `rows` does."""
 
+    def measure(self, limit: int) -> int:
+        """Count up to `limit` rows that `size` does not count yet, and say how many. Several servers share the work,
+        and count no row twice."""
+
+    def size(self) -> LedgerSize:
+        """Of the rows that were counted: of each its body, if that is kept, and `policy.LEDGER_ROW_BYTES`. What a sweep
+        has deleted does not count any more."""
+
     def tally(self, queue: str) -> Tally:
         """How many messages ever arrived in the queue and how many have left it. Raises QueueNotFound."""
 
 
 class Exports(Protocol):
-    """Rows of the ledger for one named consumer, numbered as shipments are."""
+    """Rows of the ledger for one named consumer, numbered as shipments are, and remembered as long."""
 
     def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
         """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
@@ -587,12 +612,13 @@ class Exports(Protocol):
         caller calls again with it.
         """
 
-    def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
+    def list(self, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Export]:
         """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
 
-    def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
+    def read(self, ref: ExportRef, after: int, limit: int, now: int, ledger_before: int = 0) -> Sequence[LedgerRow]:
         """Its rows whose number is above `after`, in their order. It stops early as `Shipments.read` does. Raises
-        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept."""
+        ShipmentNotFound, and ShipmentEnded when it is settled or when rows of it have been swept, or its first one
+        finished before `ledger_before` and would be."""
 
     def settle(self, ref: ExportRef, now: int) -> Export:
         """The consumer has these rows for good. Settling it again changes nothing. Raises ShipmentNotFound."""
@@ -749,6 +775,10 @@ class Store(Protocol):
         files again before the next unit. Raises StoreBusy, StoreFull, StoreUnavailable and StoreCorrupt. With `write`
         False, only verbs that change nothing may be used, and no other process is kept waiting.
         """
+
+    def tidy(self) -> None:
+        """Called now and then while nothing is asked of the store, outside of any unit: bring home what is in a log,
+        and give back what that takes beyond its usual length. It does not wait for it to be done, and never fails."""
 
     def has_room(self) -> bool:
         """False while the device is so full that sends should wait, so that claims and acks can go on."""

@@ -566,11 +566,13 @@ SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claim
 SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s ORDER BY number DESC LIMIT 1;
 
 -- ShipmentSql.page
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND number > %s
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
+    SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT %s;
 
 -- ShipmentSql.page_of_consumer
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s AND number > %s
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = %s AND consumer = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
+    SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT %s;
 
 -- ShipmentSql.add
@@ -737,10 +739,23 @@ SELECT coalesce(max(number), 0) FROM ledger;
 SELECT number, finished_at FROM ledger WHERE number > %s ORDER BY number LIMIT 1;
 
 -- LedgerSql.oldest
-SELECT number, finished_at FROM ledger ORDER BY number LIMIT %s;
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, finished_at FROM ledger ORDER BY number LIMIT %s;
 
 -- LedgerSql.delete
 DELETE FROM ledger WHERE number = ANY(%s::bigint[]);
+
+-- LedgerSql.size
+SELECT through, amount, bytes FROM ledger_size;
+
+-- LedgerSql.size_locked
+SELECT through, amount, bytes FROM ledger_size FOR UPDATE SKIP LOCKED;
+
+-- LedgerSql.uncounted
+SELECT count(*), coalesce(max(number), 0), coalesce(sum(size), 0) FROM
+(SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END AS size FROM ledger WHERE number > %s AND number <= %s ORDER BY number LIMIT %s) AS part;
+
+-- LedgerSql.keep_size
+UPDATE ledger_size SET through = %s, amount = %s, bytes = %s;
 
 -- ExportSql.find
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = %s AND number = %s;
@@ -749,10 +764,16 @@ SELECT consumer, number, after_number, through_number, amount, claimed_at, settl
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = %s ORDER BY number DESC LIMIT 1;
 
 -- ExportSql.page
-SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE number > %s ORDER BY consumer, number LIMIT %s;
+SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export AS e WHERE number > %s AND (e.settled_at IS NULL OR e.settled_at >= %s OR NOT EXISTS (
+    SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number)) ORDER BY consumer, number LIMIT %s;
 
 -- ExportSql.page_of_consumer
-SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = %s AND number > %s ORDER BY consumer, number LIMIT %s;
+SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export AS e WHERE consumer = %s AND number > %s AND (e.settled_at IS NULL OR e.settled_at >= %s OR NOT EXISTS (
+    SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number))
+ORDER BY consumer, number LIMIT %s;
+
+-- ExportSql.later
+SELECT 1 FROM export WHERE consumer = %s AND number > %s LIMIT 1;
 
 -- ExportSql.count
 SELECT count(*), min(number), max(number) FROM
@@ -763,7 +784,7 @@ INSERT INTO export (consumer, number, after_number, through_number, amount, clai
 VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING;
 
 -- ExportSql.first_row
-SELECT 1 FROM export AS e JOIN ledger AS l ON l.number = e.first_number
+SELECT l.finished_at FROM export AS e JOIN ledger AS l ON l.number = e.first_number
 WHERE e.consumer = %s AND e.number = %s;
 
 -- ExportSql.settle

@@ -545,11 +545,13 @@ SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claim
 SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1;
 
 -- ShipmentSql.page
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND number > ?
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = ? AND number > ? AND (s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
+    SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT ?;
 
 -- ShipmentSql.page_of_consumer
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? AND number > ?
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = ? AND consumer = ? AND number > ? AND (s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
+    SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT ?;
 
 -- ShipmentSql.add
@@ -710,10 +712,23 @@ SELECT coalesce(max(number), 0) FROM ledger;
 SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1;
 
 -- LedgerSql.oldest
-SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?;
+SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END, finished_at FROM ledger ORDER BY number LIMIT ?;
 
 -- LedgerSql.delete
 DELETE FROM ledger WHERE number IN (SELECT value FROM carray(?));
+
+-- LedgerSql.size
+SELECT through, amount, bytes FROM ledger_size;
+
+-- LedgerSql.size_locked
+SELECT through, amount, bytes FROM ledger_size ;
+
+-- LedgerSql.uncounted
+SELECT count(*), coalesce(max(number), 0), coalesce(sum(size), 0) FROM
+(SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END AS size FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?) AS part;
+
+-- LedgerSql.keep_size
+UPDATE ledger_size SET through = ?, amount = ?, bytes = ?;
 
 -- ExportSql.find
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = ? AND number = ?;
@@ -722,10 +737,16 @@ SELECT consumer, number, after_number, through_number, amount, claimed_at, settl
 SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = ? ORDER BY number DESC LIMIT 1;
 
 -- ExportSql.page
-SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE number > ? ORDER BY consumer, number LIMIT ?;
+SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export AS e WHERE number > ? AND (e.settled_at IS NULL OR e.settled_at >= ? OR NOT EXISTS (
+    SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number)) ORDER BY consumer, number LIMIT ?;
 
 -- ExportSql.page_of_consumer
-SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export WHERE consumer = ? AND number > ? ORDER BY consumer, number LIMIT ?;
+SELECT consumer, number, after_number, through_number, amount, claimed_at, settled_at FROM export AS e WHERE consumer = ? AND number > ? AND (e.settled_at IS NULL OR e.settled_at >= ? OR NOT EXISTS (
+    SELECT 1 FROM export AS l WHERE l.consumer = e.consumer AND l.number > e.number))
+ORDER BY consumer, number LIMIT ?;
+
+-- ExportSql.later
+SELECT 1 FROM export WHERE consumer = ? AND number > ? LIMIT 1;
 
 -- ExportSql.count
 SELECT count(*), min(number), max(number) FROM
@@ -736,7 +757,7 @@ INSERT INTO export (consumer, number, after_number, through_number, amount, clai
 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- ExportSql.first_row
-SELECT 1 FROM export AS e JOIN ledger AS l ON l.number = e.first_number
+SELECT l.finished_at FROM export AS e JOIN ledger AS l ON l.number = e.first_number
 WHERE e.consumer = ? AND e.number = ?;
 
 -- ExportSql.settle

@@ -93,7 +93,8 @@ def test_no_column_is_forgotten(name, new_url):
             assert columns - {"slot", "live_name"} == set(table.columns)
         if name == "sqlite":
             names = {row[0] for row in rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-            assert names == {table.name for table in tables.ALL} | {"store", "sqlite_sequence"}
+            # Each store counts its own ledger: the rows of a copy are counted by the first server on it.
+            assert names == {table.name for table in tables.ALL} | {"store", "ledger_size", "sqlite_sequence"}
 
 
 def test_no_column_that_postgresql_numbers_is_forgotten(new_url):

@@ -15,6 +15,7 @@ from penstock.faces.metrics.totals import (
     COMMIT_SECONDS,
     REQUEST_SECONDS,
     REQUESTS,
+    RETURNED_BYTES,
     STORE_ERRORS,
     SYNC_SECONDS,
     UNIT_OPERATIONS,
@@ -132,11 +133,12 @@ def _of_units(report: ServerReport) -> Iterator[Family]:
     yield counter(COMMIT_SECONDS, "The part of it spent committing: writing what was left, and the sync.")
     yield counter(SYNC_SECONDS, "The part of that spent waiting until everything was on stable media.")
     yield counter(UNITS_WRITTEN, "Transactions that succeeded and were allowed to write.")
+    yield counter(RETURNED_BYTES, "What the store has given back to the file system.")
     yield counter(STORE_ERRORS, "Transactions that failed, by the kind of error.", ("kind",))
 
 
 def _of_store(figures: StoreFigures | None) -> Iterator[Family]:
-    def gauge(name: str, told: str, value: int | None) -> Iterator[Family]:
+    def gauge(name: str, told: str, value: float | None) -> Iterator[Family]:
         if value is not None:
             yield Family(name, "gauge", told, (), {(): (value,)})
 
@@ -145,6 +147,13 @@ def _of_store(figures: StoreFigures | None) -> Iterator[Family]:
         yield from gauge("store_size_bytes", "What the store takes.", figures.store_bytes)
         yield from gauge("store_log_bytes", "What its write-ahead log takes.", figures.log_bytes)
         yield from gauge("store_free_bytes", "Room that is left on its device.", figures.free_bytes)
+        yield from gauge("store_unused_bytes", "Room inside the store that it does not use.", figures.unused_bytes)
+        yield from gauge("ledger_rows", "Rows of the ledger.", figures.ledger_rows)
+        yield from gauge("ledger_size_bytes", "What the ledger takes, about.", figures.ledger_bytes)
+        oldest_ms = figures.ledger_oldest_ms
+        if figures.ledger_rows is not None:
+            told = "How long ago the oldest row of the ledger finished; 0 without one."
+            yield from gauge("ledger_oldest_age_seconds", told, (oldest_ms or 0) / 1000)
         yield from gauge("open_shipments", "Shipments that are open.", figures.open_shipments)
 
 

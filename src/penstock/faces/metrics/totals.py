@@ -22,6 +22,7 @@ COMMIT_SECONDS = "commit_seconds"
 SYNC_SECONDS = "sync_seconds"
 UNITS_WRITTEN = "units_written"
 STORE_ERRORS = "store_errors"
+RETURNED_BYTES = "store_returned_bytes"
 # Told even if there were none, so that the first is seen as a change.
 _ERRORS = ("StoreBusy", "StoreFull", "StoreUnavailable", "StoreCorrupt", "StoreReadOnly", "other")
 
@@ -53,6 +54,7 @@ def broker_totals(broker: LocalBroker) -> ProcessTotals:
         COMMIT_SECONDS: {nothing: (broker.commit_seconds(),)},
         SYNC_SECONDS: {nothing: (broker.sync_seconds(),)},
         UNITS_WRITTEN: {nothing: (broker.units_written(),)},
+        RETURNED_BYTES: {nothing: (broker.returned_bytes(),)},
         STORE_ERRORS: {(kind,): (count,) for kind, count in errors.items()},
     }
 

@@ -18,6 +18,7 @@ from penstock.faces.native.queues import queue_routes
 from penstock.faces.native.receipts import receipt_routes
 from penstock.faces.native.send import send_route
 from penstock.faces.native.shipments import shipment_routes
+from penstock.faces.native.store import store_routes
 from penstock.keys import Keyring
 
 
@@ -34,4 +35,5 @@ def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
         *ledger_routes(broker),
         *key_routes(broker, keyring),
         *action_routes(broker),
+        *store_routes(broker),
     ]

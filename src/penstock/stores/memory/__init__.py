@@ -44,6 +44,9 @@ class MemoryStore:
     def has_room(self) -> bool:
         return True
 
+    def tidy(self) -> None:
+        pass
+
     def changed_elsewhere(self) -> Container[str]:
         return ()
 

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from penstock import policy
 from penstock.errors import ShipmentEnded, ShipmentNotFound
-from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome, Tally
+from penstock.model import Counted, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, LedgerSize, Outcome, Tally
 from penstock.stores.memory.session import Session
+from penstock.stores.memory.tables import LedgerCounted
 
 
 class MemoryLedger:
@@ -51,11 +52,37 @@ class MemoryLedger:
         row = self._tables.queues[self._session.queue(queue).number]
         return Tally(row.arrived, row.departed)
 
-    def sweep(self, before: int, limit: int) -> int:
-        ledger = self._tables.ledger
-        old = {row.number for row in islice((row for row in ledger if row.finished_at < before), limit)}
+    def measure(self, limit: int) -> int:
+        tables = self._tables
+        start = bisect_right(tables.ledger, tables.ledger_counted.through, key=lambda row: row.number)
+        rows = tables.ledger[start : start + limit]
+        if rows:
+            counted = tables.ledger_counted
+            size = counted.bytes + sum(map(_size, rows))
+            tables.replace("ledger_counted", LedgerCounted(rows[-1].number, counted.rows + len(rows), size))
+        return len(rows)
+
+    def size(self) -> LedgerSize:
+        tables = self._tables
+        oldest = tables.ledger[0].finished_at if tables.ledger else None
+        return LedgerSize(tables.ledger_counted.rows, tables.ledger_counted.bytes, oldest)
+
+    def sweep(self, before: int, limit: int, most_bytes: int | None = None) -> int:
+        tables = self._tables
+        ledger, counted = tables.ledger, tables.ledger_counted
+        excess = 0 if most_bytes is None else counted.bytes - most_bytes
+        old: list[LedgerRow] = []
+        for row in islice(ledger, max(0, limit)):
+            if row.finished_at < before or excess > 0:
+                old.append(row)
+                excess -= _size(row)
         if old:
-            self._tables.replace("ledger", [row for row in ledger if row.number not in old])
+            gone = {row.number for row in old}
+            tables.replace("ledger", [row for row in ledger if row.number not in gone])
+            sizes = [_size(row) for row in old if row.number <= counted.through]
+            tables.replace(
+                "ledger_counted", replace(counted, rows=counted.rows - len(sizes), bytes=counted.bytes - sum(sizes))
+            )
         return len(old)
 
 
@@ -65,9 +92,9 @@ class MemoryExports:
         self._tables = session.tables
 
     def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
-        export = self._tables.exports.get((ref.consumer, ref.number))
+        export = self._known(ref, now)
         if export is None:
-            own = self.list(ref.consumer, 0, len(self._tables.exports))
+            own = self.list(ref.consumer, 0, len(self._tables.exports), now)
             policy.check_number(ref, own[-1].number if own else 0, bool(own) and own[-1].settled_at is None)
             after = own[-1].through if own else 0
             if counted is None or counted.after != after:
@@ -85,16 +112,16 @@ class MemoryExports:
             raise ShipmentEnded(ref, "settled")
         return export
 
-    def list(self, consumer: str | None, after: int, limit: int) -> Sequence[Export]:
-        exports = [export for _, export in sorted(self._tables.exports.items())]
+    def list(self, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Export]:
+        exports = [export for _, export in sorted(self._tables.exports.items()) if not self._is_old(export, now)]
         return [e for e in exports if consumer in (None, e.consumer) and e.number > after][:limit]
 
-    def read(self, ref: ExportRef, after: int, limit: int) -> Sequence[LedgerRow]:
-        export = self._found(ref)
+    def read(self, ref: ExportRef, after: int, limit: int, now: int, ledger_before: int = 0) -> Sequence[LedgerRow]:
+        export = self._found(ref, now)
         if export.settled_at is not None:
             raise ShipmentEnded(ref, "settled")
         whole = [row for row in self._rows(export.after, export.rows) if row.number <= export.through]
-        if len(whole) < export.rows:
+        if len(whole) < export.rows or whole[0].finished_at < ledger_before:
             raise ShipmentEnded(ref, "purged")
         rest = islice((row for row in whole if row.number > after), limit)
         return _within(rest, self._session.limits.claim_bytes)
@@ -105,25 +132,29 @@ class MemoryExports:
         return rows[start : start + limit]
 
     def settle(self, ref: ExportRef, now: int) -> Export:
-        export = self._found(ref)
+        export = self._found(ref, now)
         return export if export.settled_at is not None else self._put(replace(export, settled_at=now))
 
     def sweep(self, now: int) -> int:
         exports = self._tables.exports
-        last = dict(sorted(exports))
-        kept = {
-            key: export
-            for key, export in exports.items()
-            if export.settled_at is None
-            or export.settled_at >= now - self._session.limits.shipment_remembered_ms
-            or last[export.consumer] == export.number
-        }
+        kept = {key: export for key, export in exports.items() if not self._is_old(export, now)}
         if len(kept) < len(exports):
             self._tables.replace("exports", kept)
         return len(exports) - len(kept)
 
-    def _found(self, ref: ExportRef) -> Export:
+    def _is_old(self, export: Export, now: int) -> bool:
+        """The latest of a consumer says which rows come next."""
+        settled_at = export.settled_at
+        if settled_at is None or settled_at >= now - self._session.limits.shipment_remembered_ms:
+            return False
+        return any(consumer == export.consumer and number > export.number for consumer, number in self._tables.exports)
+
+    def _known(self, ref: ExportRef, now: int) -> Export | None:
         export = self._tables.exports.get((ref.consumer, ref.number))
+        return None if export is None or self._is_old(export, now) else export
+
+    def _found(self, ref: ExportRef, now: int) -> Export:
+        export = self._known(ref, now)
         if export is None:
             raise ShipmentNotFound(ref)
         return export
@@ -131,6 +162,10 @@ class MemoryExports:
     def _put(self, export: Export) -> Export:
         self._tables.replace("exports", {**self._tables.exports, (export.consumer, export.number): export})
         return export
+
+
+def _size(row: LedgerRow) -> int:
+    return policy.LEDGER_ROW_BYTES + len(row.body or b"")
 
 
 def _is_wanted(row: LedgerRow, wanted: LedgerFilter) -> bool:

@@ -24,7 +24,7 @@ class MemoryShipments:
     def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
         consumer, number = ref.consumer, ref.number
         found = self._session.queue(ref.queue)
-        row = self._tables.shipments.get((found.number, consumer, number))
+        row = self._known(found.number, ref, now)
         if row is None:
             own = self._of_consumer(found.number, consumer)
             last = own[-1].shipment if own else None
@@ -56,13 +56,14 @@ class MemoryShipments:
             ),
         )
 
-    def find(self, ref: ShipmentRef) -> Shipment | None:
-        row = self._tables.shipments.get((self._session.queue(ref.queue).number, ref.consumer, ref.number))
+    def find(self, ref: ShipmentRef, now: int) -> Shipment | None:
+        row = self._known(self._session.queue(ref.queue).number, ref, now)
         return None if row is None else row.shipment
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
         number = self._session.queue(queue).number
         rows = [row for key, row in sorted(self._tables.shipments.items()) if key[0] == number]
+        rows = [row for row in rows if not self._is_old(row, now)]
         shipments = [row.shipment for row in rows if consumer in (None, row.shipment.consumer)]
         return [shipment for shipment in shipments if shipment.number > after][:limit]
 
@@ -75,13 +76,13 @@ class MemoryShipments:
         states = [row.shipment.state for row in self._tables.shipments.values()]
         return min(limit, sum(state in _NOT_ENDED for state in states))
 
-    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+    def read(self, ref: ShipmentRef, start: int, limit: int, now: int) -> Sequence[Message]:
         found = self._session.queue(ref.queue)
-        row = self._found(ref)
+        row = self._found(ref, now)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
             raise ShipmentConflict(ref)
-        if state is not ShipmentState.OPEN and not row.readable:
+        if row.shipment.ended_at is not None and not (row.readable and self._is_kept(row, now)):
             raise ShipmentEnded(ref, state)
         kept = {message.seq: message for message in row.kept}
         messages: list[Message] = []
@@ -97,7 +98,7 @@ class MemoryShipments:
         return messages
 
     def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
-        row = self._found(ref)
+        row = self._found(ref, now)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
             raise ShipmentConflict(ref)
@@ -114,7 +115,7 @@ class MemoryShipments:
         return self._go_on_ending(row, now, limit)
 
     def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
-        row = self._found(ref)
+        row = self._found(ref, now)
         if row.shipment.state is ShipmentState.SETTLED:
             raise ShipmentEnded(ref, row.shipment.state)
         if row.shipment.state in _NOT_ENDED:
@@ -122,7 +123,7 @@ class MemoryShipments:
         return self._go_on_ending(row, now, limit)
 
     def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
-        row = self._found(ref)
+        row = self._found(ref, now)
         if row.shipment.state not in _NOT_ENDED:
             raise ShipmentEnded(ref, row.shipment.state)
         return self._put(row, replace(row.shipment, until=now + hold_ms))
@@ -145,12 +146,19 @@ class MemoryShipments:
             return 0
         if row.cleared < len(row.seqs):
             return self._go_on_ending(row, now, limit)
-        if row.kept and (not row.readable or ended_at < now - self._session.limits.shipment_kept_ms):
+        if row.kept and not (row.readable and self._is_kept(row, now)):
             return self._free(row, limit)
-        return self._forget(row) if self._is_old(row, ended_at, now) else 0
+        return self._forget(row) if self._is_old(row, now) else 0
 
-    def _is_old(self, row: ShipmentRow, ended_at: int, now: int) -> bool:
+    def _is_kept(self, row: ShipmentRow, now: int) -> bool:
+        ended_at = row.shipment.ended_at
+        return ended_at is not None and ended_at >= now - self._session.limits.shipment_kept_ms
+
+    def _is_old(self, row: ShipmentRow, now: int) -> bool:
         """The latest of a consumer says which number is next."""
+        ended_at = row.shipment.ended_at
+        if ended_at is None:
+            return False
         is_latest = self._of_consumer(row.queue, row.shipment.consumer)[-1] is row
         return not is_latest and ended_at < now - self._session.limits.shipment_remembered_ms
 
@@ -188,8 +196,12 @@ class MemoryShipments:
         shipments = sorted(self._tables.shipments.items())
         return [row for (number, name, _), row in shipments if (number, name) == (queue, consumer)]
 
-    def _found(self, ref: ShipmentRef) -> ShipmentRow:
-        row = self._tables.shipments.get((self._session.queue(ref.queue).number, ref.consumer, ref.number))
+    def _known(self, queue: int, ref: ShipmentRef, now: int) -> ShipmentRow | None:
+        row = self._tables.shipments.get((queue, ref.consumer, ref.number))
+        return None if row is None or self._is_old(row, now) else row
+
+    def _found(self, ref: ShipmentRef, now: int) -> ShipmentRow:
+        row = self._known(self._session.queue(ref.queue).number, ref, now)
         if row is None:
             raise ShipmentNotFound(ref)
         return row

@@ -97,6 +97,14 @@ class ShipmentRow(Struct, frozen=True):
     kept: tuple[MessageRow, ...] = ()
 
 
+class LedgerCounted(Struct, frozen=True):
+    """What the ledger holds up to the row of a number."""
+
+    through: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
 class SendingRow(Struct, frozen=True):
     digest: bytes
     count: int
@@ -137,6 +145,7 @@ class Tables:
         self.numbers: dict[str, int] = {}
         self.messages: dict[int, MessageRow] = {}
         self.ledger: list[LedgerRow] = []
+        self.ledger_counted = LedgerCounted()
         self.moves: dict[str, Move] = {}
         self.keys: dict[str, Key] = {}
         # When sessions that were signed out of would have ended by themselves.
@@ -341,6 +350,7 @@ class Tables:
         self,
         name: Literal[
             "ledger",
+            "ledger_counted",
             "moves",
             "keys",
             "session_ends",

@@ -219,7 +219,12 @@ class MemoryUnit:
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
+    def shrink(self, _limit: int) -> int:
+        return 0
+
+    def sweep(
+        self, now: int, limit: int, ledger_before: int, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
         self.consumers.reap(now)
         freed = 0
         for number, row in sorted(self._tables.queues.items()):
@@ -228,7 +233,7 @@ class MemoryUnit:
                 self._forget_queue(number)
         freed += collapses.go_on(self._tables, now, limit - freed)
         freed += self._sweep_expired(now, limit - freed)
-        freed += self.ledger.sweep(ledger_before, limit - freed)
+        freed += self.ledger.sweep(ledger_before, limit - freed, ledger_bytes)
         freed += self.actions.sweep(actions_before, limit - freed)
         freed += self.shipments.sweep(now, limit - freed)
         freed += self._tables.figures.sweep(now, limit - freed)

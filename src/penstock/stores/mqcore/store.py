@@ -139,6 +139,9 @@ class MqCoreStore:
         stat = os.statvfs(self.root)
         return Sizes(free_bytes=stat.f_bavail * stat.f_frsize)
 
+    def tidy(self) -> None:
+        pass
+
     def changed_elsewhere(self) -> Container[str]:
         """No claim waits on this store, so this is never asked."""
         return ()

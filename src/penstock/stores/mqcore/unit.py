@@ -311,7 +311,13 @@ class MqCoreUnit:
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
+    def shrink(self, _limit: int) -> int:
+        """Files of messages that are gone are gone as well."""
+        return 0
+
+    def sweep(
+        self, now: int, limit: int, ledger_before: int, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
         """Whatever mq-mover and mq-reaper would do, where this process does their work."""
         done = 0
         if self._state.mover is not None:

@@ -127,6 +127,9 @@ class Engine(Protocol):
     def sizes(self) -> Sizes:
         """How much the store takes."""
 
+    def shrink(self, limit: int) -> int:
+        """See the verb. A database server sees to its own files."""
+
     def ledger_end(self) -> int:
         """Up to which number the ledger is complete: no row can appear any more among those before it.
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from penstock import ids
-from penstock.model import LedgerFilter, LedgerRow, LedgerScan, Outcome, Tally
+from penstock.model import LedgerFilter, LedgerRow, LedgerScan, LedgerSize, Outcome, Tally
+from penstock.policy import LEDGER_ROW_BYTES
 from penstock.stores.sql.counts import Counts
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.session import Session
@@ -56,8 +57,15 @@ class LedgerSql:
     queues_of_name: str = "SELECT number FROM queue WHERE name = ?"
     last: str = "SELECT coalesce(max(number), 0) FROM ledger"
     after: str = "SELECT number, finished_at FROM ledger WHERE number > ? ORDER BY number LIMIT 1"
-    oldest: str = "SELECT number, finished_at FROM ledger ORDER BY number LIMIT ?"
+    oldest: str = f"{_MEASURED}, finished_at FROM ledger ORDER BY number LIMIT ?"
     delete: str = "DELETE FROM ledger WHERE {among:number}"
+    # How much it holds. One server at a time counts, or deletes.
+    size: str = "SELECT through, amount, bytes FROM ledger_size"
+    size_locked: str = "SELECT through, amount, bytes FROM ledger_size {lock_free}"
+    uncounted: str = f"""
+        SELECT count(*), coalesce(max(number), 0), coalesce(sum(size), 0) FROM
+        ({_MEASURED} AS size FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?) AS part"""
+    keep_size: str = "UPDATE ledger_size SET through = ?, amount = ?, bytes = ?"
 
 
 def _times(wanted: LedgerFilter) -> tuple[int, int]:
@@ -215,14 +223,49 @@ class Ledger:
                 low = number
         return low
 
-    def sweep(self, before: int, limit: int) -> int:
-        """Delete rows that finished before an instant, the oldest first."""
-        engine = self._session.engine
-        if limit <= 0 or not self._finished_before(engine.rows(self._sql.oldest, (1,)), before):
+    # How much it holds
+
+    def measure(self, limit: int) -> int:
+        engine, sql = self._session.engine, self._sql
+        [(through, _, _)] = engine.rows(sql.size)
+        # Mostly there is none, and a database over a network takes its time to say where the ledger ends.
+        if not engine.rows(sql.after, (through,)):
             return 0
-        old = self._finished_before(engine.rows(self._sql.oldest, (limit,)), before)
-        return engine.run(self._sql.delete, (engine.listed(old),))
+        end = engine.ledger_end()
+        for through, amount, size in engine.rows(sql.size_locked):
+            [(rows, last, bodies)] = engine.rows(sql.uncounted, (through, end, limit))
+            if rows:
+                size += int(bodies) + rows * LEDGER_ROW_BYTES
+                engine.run(sql.keep_size, (last, amount + rows, size))
+            return int(rows)
+        return 0
+
+    def size(self) -> LedgerSize:
+        [(_, amount, size)] = self._session.engine.rows(self._sql.size)
+        oldest = self._session.engine.rows(self._sql.oldest, (1,))
+        return LedgerSize(amount, size, oldest[0][2] if oldest else None)
+
+    def sweep(self, before: int, limit: int, most_bytes: int | None = None) -> int:
+        """Delete rows that finished before an instant, and the oldest while there are too many."""
+        engine, sql = self._session.engine, self._sql
+        [(_, _, held)] = engine.rows(sql.size)
+        most = held if most_bytes is None else most_bytes
+        if limit <= 0 or (held <= most and not self._old(engine.rows(sql.oldest, (1,)), before, 0)):
+            return 0
+        for through, amount, size in engine.rows(sql.size_locked):
+            old = self._old(engine.rows(sql.oldest, (limit,)), before, size - most)
+            deleted = engine.run(sql.delete, (engine.listed(number for number, _ in old),))
+            counted = [LEDGER_ROW_BYTES + body for number, body in old if number <= through]
+            engine.run(sql.keep_size, (through, amount - len(counted), size - sum(counted)))
+            return deleted
+        return 0
 
     @staticmethod
-    def _finished_before(rows: list[Row], before: int) -> list[int]:
-        return [number for number, finished_at in rows if finished_at < before]
+    def _old(rows: list[Row], before: int, excess: int) -> list[tuple[int, int]]:
+        """The numbers of those that are to go, and the lengths of their bodies."""
+        old: list[tuple[int, int]] = []
+        for number, body, finished_at in rows:
+            if finished_at < before or excess > 0:
+                old.append((number, body))
+                excess -= LEDGER_ROW_BYTES + body
+        return old

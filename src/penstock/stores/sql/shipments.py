@@ -33,6 +33,9 @@ _AT_ONCE = 0
 _SWEEP_SHIPMENTS = 256
 
 _COLUMNS = "id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at"
+# Of a shipment `s`; the parameter is the instant since which it must have ended. The latest of a consumer always is.
+_REMEMBERED = """(s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
+            SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))"""
 _OF_REF = f"SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number = ?"
 
 
@@ -42,10 +45,10 @@ class ShipmentSql:
     find_locked: str = f"{_OF_REF} {{lock}}"
     latest: str = f"SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1"
     page: str = f"""
-        SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND number > ?
+        SELECT {_COLUMNS} FROM shipment AS s WHERE queue = ? AND number > ? AND {_REMEMBERED}
         ORDER BY queue, consumer, number LIMIT ?"""
     page_of_consumer: str = f"""
-        SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number > ?
+        SELECT {_COLUMNS} FROM shipment AS s WHERE queue = ? AND consumer = ? AND number > ? AND {_REMEMBERED}
         ORDER BY queue, consumer, number LIMIT ?"""
     add: str = """
         INSERT INTO shipment (queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at,
@@ -129,7 +132,7 @@ class Shipments:
         queue = self._session.queue(ref.queue)
         # Else two servers make the same shipment at once.
         self._session.lock_queue(queue.number)
-        row = self._find(queue, ref, lock=True)
+        row = self._find(queue, ref, now, lock=True)
         if row is None:
             last = self._latest(queue, ref.consumer)
             is_open = last is not None and last.state in _NOT_ENDED
@@ -141,7 +144,7 @@ class Shipments:
             self._prolong(row, max(row.until, until))
         elif not self._gather(queue, ref, row, limit, now, until):
             return None
-        return self._demand(queue, ref).shown(ref.queue)
+        return self._demand(queue, ref, now).shown(ref.queue)
 
     def _gather(
         self, queue: Queue, ref: ShipmentRef, row: ShipmentRecord | None, limit: int, now: int, until: int
@@ -169,16 +172,17 @@ class Shipments:
             engine.run(sql.extend, (state.value, messages, size, until, until, all_runs, row.id))
         return True
 
-    def find(self, ref: ShipmentRef) -> Shipment | None:
-        row = self._find(self._session.queue(ref.queue), ref)
+    def find(self, ref: ShipmentRef, now: int) -> Shipment | None:
+        row = self._find(self._session.queue(ref.queue), ref, now)
         return None if row is None else row.shown(ref.queue)
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Sequence[Shipment]:
+    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
         number, engine = self._session.queue(queue).number, self._session.engine
+        ended_since = self._ended_since(now)
         if consumer is None:
-            rows = engine.rows(self._sql.page, (number, after, limit))
+            rows = engine.rows(self._sql.page, (number, after, ended_since, limit))
         else:
-            rows = engine.rows(self._sql.page_of_consumer, (number, consumer, after, limit))
+            rows = engine.rows(self._sql.page_of_consumer, (number, consumer, after, ended_since, limit))
         return [_record_of(row).shown(queue) for row in rows]
 
     def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
@@ -188,12 +192,13 @@ class Shipments:
     def count_open(self, limit: int) -> int:
         return len(self._session.engine.rows(self._sql.not_ended, (limit,)))
 
-    def read(self, ref: ShipmentRef, start: int, limit: int) -> Sequence[Message]:
+    def read(self, ref: ShipmentRef, start: int, limit: int, now: int) -> Sequence[Message]:
         session, engine = self._session, self._session.engine
-        row = self._demand(session.queue(ref.queue), ref)
+        row = self._demand(session.queue(ref.queue), ref, now)
         if row.state is ShipmentState.GATHERING:
             raise ShipmentConflict(ref)
-        if row.state is not ShipmentState.OPEN and row.kept != _READABLE:
+        kept_since = now - session.limits.shipment_kept_ms
+        if row.ended_at is not None and (row.kept != _READABLE or row.ended_at < kept_since):
             raise ShipmentEnded(ref, row.state)
         room = session.limits.claim_bytes
         messages: list[Message] = []
@@ -212,7 +217,7 @@ class Shipments:
         return messages
 
     def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
-        row = self._demand(self._session.queue(ref.queue), ref, lock=True)
+        row = self._demand(self._session.queue(ref.queue), ref, now, lock=True)
         if row.state is ShipmentState.GATHERING:
             raise ShipmentConflict(ref)
         if row.state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
@@ -223,7 +228,7 @@ class Shipments:
         return self._go_on_ending(row, now, limit)
 
     def release(self, ref: ShipmentRef, now: int, limit: int) -> int:
-        row = self._demand(self._session.queue(ref.queue), ref, lock=True)
+        row = self._demand(self._session.queue(ref.queue), ref, now, lock=True)
         if row.state is ShipmentState.SETTLED:
             raise ShipmentEnded(ref, row.state)
         if row.state in _NOT_ENDED:
@@ -232,19 +237,26 @@ class Shipments:
 
     def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
         queue = self._session.queue(ref.queue)
-        row = self._demand(queue, ref, lock=True)
+        row = self._demand(queue, ref, now, lock=True)
         if row.state not in _NOT_ENDED:
             raise ShipmentEnded(ref, row.state)
         self._prolong(row, now + hold_ms)
-        return self._demand(queue, ref).shown(ref.queue)
+        return self._demand(queue, ref, now).shown(ref.queue)
 
-    def _find(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord | None:
-        statement = self._sql.find_locked if lock else self._sql.find
-        rows = self._session.engine.rows(statement, (queue.number, ref.consumer, ref.number))
-        return _record_of(rows[0]) if rows else None
+    def _find(self, queue: Queue, ref: ShipmentRef, now: int, lock: bool = False) -> ShipmentRecord | None:
+        engine, statement = self._session.engine, self._sql.find_locked if lock else self._sql.find
+        for row in map(_record_of, engine.rows(statement, (queue.number, ref.consumer, ref.number))):
+            is_old = row.ended_at is not None and row.ended_at < self._ended_since(now)
+            if not (is_old and engine.rows(self._sql.later, (row.queue, row.consumer, row.number))):
+                return row
+        return None
 
-    def _demand(self, queue: Queue, ref: ShipmentRef, lock: bool = False) -> ShipmentRecord:
-        row = self._find(queue, ref, lock)
+    def _ended_since(self, now: int) -> int:
+        """What has ended before is not remembered, but for the latest of a consumer."""
+        return now - self._session.limits.shipment_remembered_ms
+
+    def _demand(self, queue: Queue, ref: ShipmentRef, now: int, lock: bool = False) -> ShipmentRecord:
+        row = self._find(queue, ref, now, lock)
         if row is None:
             raise ShipmentNotFound(ref)
         return row

@@ -122,14 +122,16 @@ class Sweep:
         self._figures = figures
         self._sql = session.engine.statements.of(SweepSql)
 
-    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
+    def sweep(
+        self, now: int, limit: int, ledger_before: int, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
         self._consumers.reap(now)
         freed = self._sweep_deleted(now, limit)
         freed += self._twins.sweep(now, limit - freed)
         self._promote_due(now)
         self._lift_headless(now)
         freed += self._sweep_expired(now, limit - freed)
-        freed += self._ledger.sweep(ledger_before, limit - freed)
+        freed += self._ledger.sweep(ledger_before, limit - freed, ledger_bytes)
         freed += self._actions.sweep(actions_before, limit - freed)
         freed += self._shipments.sweep(now, limit - freed)
         freed += self._exports.sweep(now, limit - freed)

@@ -161,8 +161,13 @@ class SqlUnit:
 
     # Housekeeping
 
-    def sweep(self, now: int, limit: int, ledger_before: int, actions_before: int = 0) -> int:
-        return self._sweep.sweep(now, limit, ledger_before, actions_before)
+    def sweep(
+        self, now: int, limit: int, ledger_before: int, actions_before: int = 0, ledger_bytes: int | None = None
+    ) -> int:
+        return self._sweep.sweep(now, limit, ledger_before, actions_before, ledger_bytes)
+
+    def shrink(self, limit: int) -> int:
+        return self.session.engine.shrink(limit)
 
     def prove_writable(self) -> None:
         self.session.engine.prove_writable()

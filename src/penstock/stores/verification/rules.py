@@ -82,6 +82,12 @@ RULES = (
         "{0:,} rows have an outcome that does not exist",
         "SELECT NULL, count(*) FROM ledger WHERE outcome NOT BETWEEN 1 AND 7 HAVING count(*) > 0",
     ),
+    Rule(
+        "ledger",
+        "{0:,} rows up to the number {1} were counted, but there are {2:,}",
+        """SELECT NULL, s.amount, s.through, count(l.number) FROM ledger_size AS s LEFT JOIN ledger AS l
+           ON l.number <= s.through GROUP BY s.amount, s.through HAVING s.amount <> count(l.number)""",
+    ),
     *(_without_queue(table, noun) for table, noun in _NAMING.items()),
     Rule(
         "queues",

@@ -408,6 +408,9 @@ class MariaEngine:
             self.later(self._sql.forget_writers, (self.listed(ended for (ended,) in old),))
             self._old_words = 0
 
+    def shrink(self, _limit: int) -> int:
+        return 0
+
     def ledger_end(self) -> int:
         """A unit that has taken numbers up to the last one has left word before. One whose word is committed has ended,
         and its rows are there. Word and rows are read as they are after this look: a unit that only reads begins

@@ -408,6 +408,9 @@ class NetworkStore:
         """The database itself says when it is full."""
         return True
 
+    def tidy(self) -> None:
+        pass
+
     def changed_elsewhere(self) -> Container[str]:
         return self._watching().changed()
 

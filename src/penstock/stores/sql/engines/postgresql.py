@@ -330,6 +330,9 @@ class PostgresEngine:
         [(size,)] = self.rows(self._sql.size)
         return Sizes(store_bytes=int(size))
 
+    def shrink(self, _limit: int) -> int:
+        return 0
+
     def ledger_end(self) -> int:
         """What was given out by now belongs to units that have ended, or to units that can be seen under way. In the
         other order, a unit that begins and ends in between would be missed. And rows are to be read as they are after

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -70,6 +71,11 @@ _BUSY_NAP_S = 0.0005
 _LOOK_S = 1.0
 # A server starts beside others that are at work, and nothing waits for it yet.
 _OPENING_PATIENCE_S = 10.0
+# A mode of `auto_vacuum`: free pages are given back when SQLite is asked to.
+_INCREMENTAL = 2
+# Pages that are given back before the clock is looked at, and how long one unit may go on with that.
+_SHRINK_PAGES = 16
+_SHRINK_S = 0.002
 # So many rows are worth a look whether they are alike.
 _MANY_ROWS = 32
 # Rows that are read at once where their bodies are added up.
@@ -247,7 +253,27 @@ class SqliteEngine:
     def sizes(self) -> Sizes:
         path = self.connection.filename
         device = os.statvfs(os.path.dirname(path))
-        return Sizes(_size_of(path), _size_of(self.connection.filename_wal), device.f_bavail * device.f_frsize)
+        [(unused,)] = self.rows("PRAGMA freelist_count")
+        [(vacuum,)] = self.rows("PRAGMA auto_vacuum")
+        return Sizes(
+            _size_of(path),
+            _size_of(self.connection.filename_wal),
+            device.f_bavail * device.f_frsize,
+            unused * _PAGE_BYTES,
+            shrinks=vacuum == _INCREMENTAL,
+        )
+
+    def shrink(self, limit: int) -> int:
+        """Pages from the end of the file take the places of free ones, and the file ends earlier from the next
+        checkpoint on. A little at a time, because the loop waits: how long a page takes depends on its neighbours."""
+        [(before,)] = self.rows("PRAGMA freelist_count")
+        left, until = before, time.perf_counter() + _SHRINK_S
+        while left and before - left < limit // _PAGE_BYTES and time.perf_counter() < until:
+            self.rows(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})")
+            former, [(left,)] = left, self.rows("PRAGMA freelist_count")
+            if left == former:
+                break  # a file that cannot shrink
+        return int(before - left) * _PAGE_BYTES
 
     def ledger_end(self) -> int:
         """One writer at a time writes the rows in their order."""
@@ -342,6 +368,7 @@ class SqliteStore:
         # What has gone wrong since the file was last opened.
         self._failure: Exception | None = None
         self._trouble = Complaint(log)
+        self._tidying: threading.Thread | None = None
         self._reserve = 0
         self._roomy_until = 0.0
         self._file.prepare()
@@ -397,6 +424,9 @@ class SqliteStore:
     def _configure(self) -> None:
         execute = self._connection.execute
         execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        if not self._connection.pragma("page_count"):
+            # Only a new file can be told so: one that has tables would have to be rebuilt.
+            execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
         execute("PRAGMA journal_mode = WAL")
         execute("PRAGMA synchronous = FULL")
         execute("PRAGMA foreign_keys = ON")
@@ -574,6 +604,25 @@ class SqliteStore:
             with self._transaction("BEGIN IMMEDIATE"):
                 self._data_version()
 
+    def rebuild(self) -> None:
+        """Write the whole file again, so that it can shrink from then on, outside of any unit. All others are locked
+        out, and what it holds is written twice on the way: beside it, and into the log."""
+        self._connection.pragma("temp_store", "FILE")
+        try:
+            used = (self._connection.pragma("page_count") - self._connection.pragma("freelist_count")) * _PAGE_BYTES
+            device = os.statvfs(self.path.parent)
+            free = device.f_bavail * device.f_frsize
+            if free < 2 * used + self._reserve:
+                raise StoreFull(
+                    f"there is no room to rebuild {self.path}: it takes {2 * used:,} bytes for a while, the store "
+                    f"keeps {self._reserve:,} free, and {free:,} are free"
+                )
+            self._connection.pragma("auto_vacuum", _INCREMENTAL)
+            self._engine.run("VACUUM")
+            self._engine.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._connection.pragma("temp_store", "MEMORY")
+
     def has_room(self) -> bool:
         """A device with plenty of room is looked at now and then, any other before every unit."""
         return self._monotonic() < self._roomy_until or self._look_for_room()
@@ -591,6 +640,30 @@ class SqliteStore:
         except (OSError, apsw.Error):
             return True  # the unit itself will say what is wrong
         return bool(free_pages * _PAGE_BYTES >= self._reserve)  # type: ignore[operator]
+
+    def tidy(self) -> None:
+        """In a thread, which has a connection of its own: no one waits for it. A checkpoint that is not in the way of
+        anybody comes first. Where that has brought home all of the log, its file can be cut in a moment; then it is
+        given its length again, once the store is written to."""
+        if self._tidying is not None and self._tidying.is_alive():
+            return
+        if os.getpid() == self._process and self._failure is None:
+            self._tidying = threading.Thread(target=self._tidy, name="penstock-tidy", daemon=True)
+            self._tidying.start()
+
+    def _tidy(self) -> None:
+        log_file = f"{self._file.real_path}-wal"
+        with suppress(apsw.Error, OSError):
+            connection = apsw.Connection(self._file.real_path, flags=apsw.SQLITE_OPEN_READWRITE)
+            forks.note_opened(connection, self._file.inode())
+            try:
+                [(_, held, home)] = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                if held == home and os.stat(log_file).st_size > 2 * self._log_pages * _LOG_PAGE_BYTES:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                    self._write_units = 0
+            finally:
+                connection.close(True)
+                forks.note_closed(connection)
 
     def changed_elsewhere(self) -> Container[str]:
         """SQLite does not say what was changed. But in a queue that holds no message, none can have become ready."""
@@ -613,6 +686,8 @@ class SqliteStore:
 
     def close(self) -> None:
         if os.getpid() == self._process:
+            if self._tidying is not None:
+                self._tidying.join(_LOOK_S)
             self._let_go()
 
     def _let_go(self, force: bool = False) -> None:
