@@ -1,4 +1,4 @@
-"""Durations and instants as people write them: `30s`, `1h30m`, `5 min`, `forever`, `2026-05-01T12:30`."""
+"""Durations and instants as people write them: `30s`, `1h30m`, `5 min`, `forever`, `2026-05-01T12:30`, `never`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ _NUMBER, _UNIT = r"\d+(?:\.\d+)?", r"min|ms|[dhms]"
 _DURATION = re.compile(rf"{_NUMBER} ?(?:{_UNIT})(?: ?{_NUMBER} ?(?:{_UNIT}))*", re.ASCII)
 _PART = re.compile(rf"({_NUMBER}) ?({_UNIT})", re.ASCII)
 _FOREVER = "forever"
+_NEVER = "never"
+# The last of the year 9999.
+LATEST_INSTANT = 253_402_300_799_999
 
 
 def parse_duration(text: str) -> int:
@@ -59,10 +62,35 @@ def parse_instant(text: str, now: int) -> int:
         return max(0, now - parse_duration(text))
     except ValueError:
         pass
+    found = _read_instant(text)
+    if found is None:
+        raise ValueError(
+            f"{text!r} is not an instant; write it like 2026-05-01, 2026-05-01T12:30, or 2h for two hours ago"
+        )
+    return found
+
+
+def parse_expiry(text: str, now: int) -> int | None:
+    """Milliseconds since the epoch of a day or an instant in UTC, or of a duration from now; None for `never`. Raises
+    ValueError."""
+    if text.strip().lower() in (_NEVER, _FOREVER):
+        return None
+    found = _read_instant(text)
+    if found is None:
+        try:
+            found = now + parse_duration(text)
+        except ValueError:
+            raise ValueError(
+                f"{text!r} is not a time to come; write it like 90d, 12h, 2027-05-01, 2027-05-01T12:30, or never"
+            ) from None
+    if not now < found <= LATEST_INSTANT:
+        raise ValueError(f"{text!r} has passed already" if found <= now else f"{text!r} is too far away: say never")
+    return found
+
+
+def _read_instant(text: str) -> int | None:
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ValueError(
-            f"{text!r} is not an instant; write it like 2026-05-01, 2026-05-01T12:30, or 2h for two hours ago"
-        ) from None
+        return None
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

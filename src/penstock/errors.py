@@ -18,7 +18,9 @@
     │   ├── ShipmentEnded         settled, released or lost: there is nothing left to read
     │   ├── SendConflict          the idempotency key belongs to another send
     │   ├── KeyNotFound
-    │   └── KeyExists
+    │   ├── KeyExists
+    │   ├── KeyRevoked
+    │   └── KeyHasTwoSecrets
     ├── TryAgain                  the same request may succeed later; no one has to act yet
     │   ├── StoreBusy             another process holds the store
     │   ├── StoreFull             no room on the device
@@ -156,6 +158,16 @@ class KeyNotFound(CallerError):
 class KeyExists(CallerError):
     def __init__(self, name: str) -> None:
         super().__init__(f"an API key named {name!r} already exists or was revoked")
+
+
+class KeyRevoked(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the API key {name!r} was revoked, which is for good")
+
+
+class KeyHasTwoSecrets(CallerError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the API key {name!r} has two secrets already: retire the old one first")
 
 
 class TryAgain(PenstockError):

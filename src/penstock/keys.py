@@ -12,6 +12,8 @@ A key is random and long, so a fast keyed hash of it is as safe as a slow one; t
 For clients that sign their requests as AWS does (`penstock.sigv4`) a key has a second secret. The server has to know
 what it is signed with, and cannot know the first; so the second is derived from the hash of the first, from the secret
 of the store and from a pepper that is kept elsewhere, and is stored nowhere.
+
+A key that was rotated has two secrets for a while, and so two that are derived from them.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ from __future__ import annotations
 import hmac
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from secrets import token_urlsafe
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from penstock import limits, names, sigv4
+from penstock.clock import Clock, system_clock
 from penstock.errors import InvalidRequest, NotPermitted
-from penstock.model import Key, Redrive
+from penstock.model import Key, KeyState, KeyUse, OldSecret, Redrive
 
 ACTIONS = ("post", "poll", "get_status", "admin")
 # What only a rule for every queue may do.
@@ -34,6 +38,8 @@ EVERY_QUEUE = "*"
 _PREFIX = "psk_"
 # Of each key one for every day and region.
 _SIGNING_KEYS_KEPT = 1024
+# Later than any instant.
+_FOREVER: Final = 1 << 63
 FIRST_KEY = "this is the first API key of the store: from now on every request through every API needs one"
 # What the glob of a rule and the name of a key are made of.
 GLOB = f"[A-Za-z0-9._:@*-]{{1,{limits.NAME_LENGTH}}}"
@@ -131,54 +137,122 @@ def fits(glob: str, name: str) -> bool:
     return True
 
 
-class Keyring:
-    """The keys of a store, as far as this process knows them."""
+class Known(NamedTuple):
+    """A secret of a key, and until when it is good."""
 
-    def __init__(self, store_secret: bytes, keys: Iterable[Key] = (), pepper: str = "") -> None:
+    key: Key
+    digest: bytes
+    until: int
+
+
+class Keyring:
+    """The keys of a store, as far as this process knows them. A secret that has had its time is refused at that instant
+    by this clock; no one has to look for those that have."""
+
+    def __init__(
+        self, store_secret: bytes, keys: Iterable[Key] = (), pepper: str = "", clock: Clock = system_clock
+    ) -> None:
         self._store_secret = store_secret
         self._pepper = pepper
+        self._clock = clock
         self._signing_keys: dict[tuple[bytes, bytes], bytes] = {}
-        # How often `admit` and `expel` were called: a list that was read before must not undo them.
+        # How often `admit`, `expel` and `end_session` were called: a list that was read before must not undo them.
         self.changes = 0
+        # When secrets were last used, since that was last taken: by their digests, so as many as there are at most.
+        self._uses: dict[bytes, int] = {}
         self.load(keys)
 
     def load(self, keys: Iterable[Key]) -> None:
         known = list(keys)
         # A store that has ever had a key always asks for one: revoking the last must not open the gate.
         self.asks_for_keys = bool(known)
-        self._know(key for key in known if key.revoked_at is None)
+        self._know({key.name: key for key in known if key.revoked_at is None})
 
     def admit(self, key: Key) -> None:
-        """A key that this process has made is in force at once."""
+        """A key that this process has made or changed is in force at once."""
         self.changes += 1
         self.asks_for_keys = True
-        self._know([*self._by_digest.values(), key])
+        self._know({**self._by_name, key.name: key})
 
     def expel(self, name: str) -> None:
         self.changes += 1
-        self._know([key for key in self._by_digest.values() if key.name != name])
+        self._know({other: key for other, key in self._by_name.items() if other != name})
 
     def end_session(self, name: str, session: str) -> None:
         self.changes += 1
-        self._know(
-            replace(key, ended=key.ended | {session}) if key.name == name else key for key in self._by_digest.values()
-        )
+        key = self._by_name.get(name)
+        if key is not None:
+            self._know({**self._by_name, name: replace(key, ended=key.ended | {session})})
 
-    def _know(self, keys: Iterable[Key]) -> None:
-        self._by_digest = {key.digest: key for key in keys}
-        self._by_name = {key.name: key for key in self._by_digest.values()}
+    def _know(self, keys: dict[str, Key]) -> None:
+        self._by_name = keys
+        self._by_digest = {secret.digest: secret for key in keys.values() for secret in _secrets(key)}
 
     def digest(self, secret: bytes) -> bytes:
         return digest(self._store_secret, secret)
 
     def find(self, secret: bytes) -> Key | None:
+        """The key with this secret, which is thereby used."""
+        known = self._presented(secret)
+        if known is None:
+            return None
+        now = self._clock()
+        if now >= known.until:
+            return None
+        self._uses[known.digest] = now
+        return known.key
+
+    def why_refused(self, secret: bytes) -> tuple[str, str]:
+        """What the holder of a secret that `find` does not find may be told, and for the log, what was sent."""
+        known = self._presented(secret)
+        if known is None:
+            return "this API key is not known", "an unknown or revoked API key"
+        if known.key.state(self._clock()) is KeyState.EXPIRED:
+            return "this API key has expired", f"the API key {known.key.name}, which has expired"
+        return (
+            "this API key has another secret now, and this one is no longer good",
+            f"an old secret of the API key {known.key.name}",
+        )
+
+    def _presented(self, secret: bytes) -> Known | None:
         presented = self.digest(secret)
-        key = self._by_digest.get(presented)
-        return key if key is not None and hmac.compare_digest(key.digest, presented) else None
+        known = self._by_digest.get(presented)
+        return known if known is not None and hmac.compare_digest(known.digest, presented) else None
 
     def find_named(self, name: str) -> Key | None:
         """The name of a key is also its access key id. It proves nothing."""
-        return self._by_name.get(name)
+        key = self._by_name.get(name)
+        return None if key is None or key.state(self._clock()) is not KeyState.IN_FORCE else key
+
+    def has_expired(self, name: str) -> bool:
+        key = self._by_name.get(name)
+        return key is not None and key.state(self._clock()) is KeyState.EXPIRED
+
+    def good_digests(self, key: Key) -> tuple[bytes, ...]:
+        return key.good_digests(self._clock())
+
+    def note_use(self, digest: bytes) -> None:
+        """Of a secret that was proven in another way than by `find`."""
+        self._uses[digest] = self._clock()
+
+    def last_used_at(self, known: Key | OldSecret) -> int | None:
+        """As the store knows it, or as this process knows better already."""
+        digests = [known.digest, known.old.digest] if isinstance(known, Key) and known.old else [known.digest]
+        return max((known.last_used_at or 0, *(self._uses.get(digest, 0) for digest in digests))) or None
+
+    def now(self) -> int:
+        """By the clock that decides what has expired."""
+        return self._clock()
+
+    def take_uses(self) -> list[KeyUse]:
+        """What was used since they were last taken."""
+        uses, self._uses = self._uses, {}
+        found = ((self._by_digest.get(digest), at) for digest, at in uses.items())
+        return [KeyUse(known.key.name, known.digest, at) for known, at in found if known is not None]
+
+    def put_back_uses(self, uses: Iterable[KeyUse]) -> None:
+        """They could not be kept."""
+        self._uses = {**{use.digest: use.used_at for use in uses}, **self._uses}
 
     def derive(self, purpose: bytes) -> bytes:
         """A secret for one purpose that every process of every server on the store has, and that is stored nowhere."""
@@ -188,10 +262,18 @@ class Keyring:
         return aws_secret(self._store_secret, self._pepper, key.digest)
 
     def verify_signature(self, key: Key, signature: sigv4.Signature, text: bytes) -> bool:
-        """Whether a signature was made of this string to sign, with the secret of this key."""
-        wanted = key.digest, signature.terms.scope
+        """Whether a signature was made of this string to sign, with a secret of this key, which is thereby used."""
+        for digest in self.good_digests(key):
+            if self._is_signed(digest, signature, text):
+                self.note_use(digest)
+                return True
+        return False
+
+    def _is_signed(self, digest: bytes, signature: sigv4.Signature, text: bytes) -> bool:
+        wanted = digest, signature.terms.scope
         kept = self._signing_keys.get(wanted)
-        signing_key = kept or sigv4.signing_key(self.aws_secret(key), signature.terms)
+        secret = aws_secret(self._store_secret, self._pepper, digest) if kept is None else ""
+        signing_key = kept or sigv4.signing_key(secret, signature.terms)
         signed = sigv4.is_signed(signature, signing_key, text)
         # Anybody can make up scopes: those that were never signed for would push out those in use.
         if signed and kept is None:
@@ -199,3 +281,10 @@ class Keyring:
                 self._signing_keys.clear()
             self._signing_keys[wanted] = signing_key
         return signed
+
+
+def _secrets(key: Key) -> Iterator[Known]:
+    end = _FOREVER if key.expires_at is None else key.expires_at
+    if key.old is not None:
+        yield Known(key, key.old.digest, end if key.old.until is None else min(end, key.old.until))
+    yield Known(key, key.digest, end)

@@ -364,9 +364,29 @@ class LedgerScan(Struct, frozen=True):
     below: int | None
 
 
+class OldSecret(Struct, frozen=True):
+    """The secret that a key had before it was rotated, which is good as well until an instant, or until it is retired
+    where there is none. `last_used_at` is None where it was never used."""
+
+    digest: bytes
+    until: int | None = None
+    last_used_at: int | None = None
+
+    def is_good(self, now: int) -> bool:
+        return self.until is None or now < self.until
+
+
+class KeyState(StrEnum):
+    IN_FORCE = "in force"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 class Key(Struct, frozen=True):
     """An API key: its secret is kept only as a keyed hash. `rules` are texts such as `queue|post|orders-*`. `ended` are
-    sessions of the console that were signed out of before their time."""
+    sessions of the console that were signed out of before their time. From `expires_at` on it is refused. `rotated_at`
+    is when it was given its present secret, None for the first; `last_used_at` when either of its secrets was used, as
+    far as that was noted."""
 
     name: str
     digest: bytes
@@ -374,6 +394,33 @@ class Key(Struct, frozen=True):
     created_at: int
     revoked_at: int | None = None
     ended: frozenset[str] = frozenset()
+    expires_at: int | None = None
+    rotated_at: int | None = None
+    last_used_at: int | None = None
+    old: OldSecret | None = None
+
+    def state(self, now: int) -> KeyState:
+        if self.revoked_at is not None:
+            return KeyState.REVOKED
+        is_expired = self.expires_at is not None and self.expires_at <= now
+        return KeyState.EXPIRED if is_expired else KeyState.IN_FORCE
+
+    def old_secret(self, now: int) -> OldSecret | None:
+        """The one before, while it is good."""
+        return self.old if self.old is not None and self.old.is_good(now) else None
+
+    def good_digests(self, now: int) -> tuple[bytes, ...]:
+        """Those of its secrets that are good while the key is, the present one first."""
+        old = self.old_secret(now)
+        return (self.digest,) if old is None else (self.digest, old.digest)
+
+
+class KeyUse(Struct, frozen=True):
+    """That a secret of a key was last used at an instant."""
+
+    name: str
+    digest: bytes
+    used_at: int
 
 
 class CreatedKey(Struct, frozen=True):
@@ -409,6 +456,9 @@ class ActionKind(StrEnum):
     MESSAGES_RESEND = "messages.resend"
     MESSAGES_SEND = "messages.send"  # by hand, from the console
     KEY_CREATE = "key.create"
+    KEY_UPDATE = "key.update"
+    KEY_ROTATE = "key.rotate"
+    KEY_RETIRE = "key.retire"
     KEY_REVOKE = "key.revoke"
     STORE_SHRINK = "store.shrink"
     CONSOLE_SIGN_IN = "console.sign-in"

@@ -31,6 +31,8 @@ class Timings:
     keys_s: float = 1.0
     # The pause between two times that figures of queues are added to the store: so much of them a killed process loses.
     figures_s: float = 5.0
+    # The pause between two times that a process keeps which API keys were used: so much of it a killed process loses.
+    key_uses_s: float = 60.0
     # How long finished messages stay in the ledger.
     ledger_retention_ms: int = 30 * 24 * 60 * 60 * 1000
     # How much the ledger may hold; None for as much as it comes to.

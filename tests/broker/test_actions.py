@@ -174,7 +174,7 @@ async def test_a_move_that_fails_says_so(bench: Bench) -> None:
 
 async def test_keys_are_told_with_their_rules_and_without_their_secrets(bench: Bench) -> None:
     keys = bench.broker.keys
-    await result(keys.create("shop", b"the digest", ["queue|post|orders"], ANN))
+    await result(keys.create("shop", b"the digest", ["queue|post|orders"], by=ANN))
     await result(keys.revoke("shop", ANN))
     await result(keys.revoke("shop", ANN))
     assert await told(bench.broker) == [
@@ -221,7 +221,7 @@ async def test_nor_is_what_fails(bench: Bench) -> None:
         (broker.moves.start("q", "made", create_as=Settings(), by=ANN), PenstockError),
         (broker.moves.cancel("no", by=ANN), MoveNotFound),
         (broker.moves.cancel(move.id, rules, ANN), NotPermitted),
-        (broker.keys.create("k", b"e", ["queue|*|*"], ANN), KeyExists),
+        (broker.keys.create("k", b"e", ["queue|*|*"], by=ANN), KeyExists),
         (broker.keys.revoke("no", ANN), KeyNotFound),
     ]
     for pending, error in failing:

@@ -48,7 +48,17 @@ def test_in_json(run) -> None:
     made = json.loads(run("create", "--name", "k", "--allow", "queue|*|*", "--json").stdout)
     assert (made["name"], made["rules"], made["secret"][:4]) == ("k", ["queue|*|*"], "psk_")
     [listed] = json.loads(run("list", "--json").stdout)
-    assert sorted(listed) == ["created_at", "name", "revoked_at", "rules"]
+    assert listed == {
+        "name": "k",
+        "rules": ["queue|*|*"],
+        "created_at": listed["created_at"],
+        "revoked_at": None,
+        "expires_at": None,
+        "state": "in force",
+        "last_used_at": None,
+        "rotated_at": None,
+        "old_secret": None,
+    }
     assert json.loads(run("revoke", "k", "--json").stdout) == {"revoked": "k"}
     checked = run("check", "--name", "k", "--action", "post", "--queue", "q", "--json")
     assert checked.exit_code == 1

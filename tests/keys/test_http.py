@@ -43,10 +43,15 @@ def test_the_first_key_made_over_http_shuts_the_server(talk: Talk) -> None:
         "aws_access_key_id",
         "aws_secret_access_key",
         "created_at",
+        "expires_at",
+        "last_used_at",
         "name",
+        "old_secret",
         "revoked_at",
+        "rotated_at",
         "rules",
         "secret",
+        "state",
         "warning",
     ]
     assert "every request" in made.json["warning"]
@@ -59,7 +64,18 @@ def test_the_first_key_made_over_http_shuts_the_server(talk: Talk) -> None:
     assert listed.status == 200
     assert secret.encode() not in listed.body
     key = listed.json["keys"][0]
-    assert key == {"name": "admin", "rules": ["queue|*|*"], "created_at": key["created_at"], "revoked_at": None}
+    assert key == {
+        "name": "admin",
+        "rules": ["queue|*|*"],
+        "created_at": key["created_at"],
+        "revoked_at": None,
+        "expires_at": None,
+        "state": "in force",
+        "last_used_at": key["last_used_at"],
+        "rotated_at": None,
+        "old_secret": None,
+    }
+    assert key["last_used_at"] >= key["created_at"]
 
 
 def test_create_use_and_revoke_while_the_server_runs(key_store: KeyStore, keyed) -> None:

@@ -100,6 +100,9 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "POST /v1/store/shrink": on_all("admin"),
     "GET /v1/keys": on_all("admin"),
     "POST /v1/keys": on_all("admin"),
+    "PATCH /v1/keys/{name}": on_all("admin"),
+    "POST /v1/keys/{name}/rotate": on_all("admin"),
+    "POST /v1/keys/{name}/retire": on_all("admin"),
     "DELETE /v1/keys/{name}": on_all("admin"),
     **{
         route.replace("BASE", base): needed
@@ -137,6 +140,8 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
 
 KEYS: dict[str, tuple[str, ...]] = {
     "revoked": ("queue|*|*",),
+    "expired": ("queue|*|*",),
+    "retired": ("queue|*|*",),
     "post only": ("queue|post|own-*",),
     "poll only": ("queue|poll|own-*",),
     "get_status only": ("queue|get_status|own-*",),
@@ -147,7 +152,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "get_status of all": ("queue|get_status|*",),
     "everything": ("queue|*|*",),
 }
-UNKNOWN = ("none", "unknown", "revoked")
+UNKNOWN = ("none", "unknown", "revoked", "expired", "retired")
 QUEUES = ("own-q", "foreign-q")
 
 
@@ -223,6 +228,11 @@ class World:
                 unit.keys.create(Key(kind.replace(" ", "-"), digest, rules, 0))
             if "revoked" in kinds:
                 unit.keys.revoke("revoked", 1)
+            if "expired" in kinds:
+                unit.keys.update("expired", system_clock())
+            if "retired" in kinds:  # its secret: the key has another one now
+                unit.keys.rotate("retired", keys.digest(store.secret, keys.mint().encode()), None, 1)
+                unit.keys.retire("retired")
 
     def prepare(self, queue: str) -> Prepared:
         """The queue is there, with one message and another one in a shipment."""
@@ -305,7 +315,7 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
     message = prepared.message
     path = route.pattern
     if "/v1/keys/{name}" in path:
-        path = "/v1/keys/revoked"  # revoking it once more changes nothing
+        path = path.replace("{name}", "revoked")  # nothing changes it any more
     replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{message}": message, "{reference}": prepared.move}
     replaced["{move}"] = prepared.move
     number = prepared.export if path.startswith("/v1/ledger/") else prepared.shipment
@@ -318,6 +328,7 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
         "/_sendbatch": lambda: {queue: [1]},
         "/send": lambda: [1],
         "/sendbatch": lambda: [1],
+        "/v1/keys/revoked": lambda: {"expires_at": None},
         "/v1/keys": lambda: {"name": f"made-for-{message}", "rules": ["queue|post|x"]},
         "/messages": lambda: {"messages": [{"body": "x"}]},
         "/v1/moves": lambda: {"source": queue, "target": TO},
@@ -352,7 +363,7 @@ def running(tmp_path: Path, faces: str, kinds: Mapping[str, tuple[str, ...]] = K
     store = open_store(url)
     world = World(store, kinds)
     # Here wrong keys come by the hundred.
-    server = ThreadServer(url, timings=Timings(wrong_keys=1e9), faces=faces)
+    server = ThreadServer(url, timings=Timings(wrong_keys=1e9, key_uses_s=1e9), faces=faces)
     try:
         with server.talk() as talk:
             yield world, talk

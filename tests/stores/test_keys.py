@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from penstock.errors import KeyExists, KeyNotFound, TooLarge
+from penstock.errors import KeyExists, KeyHasTwoSecrets, KeyNotFound, KeyRevoked, TooLarge
 from penstock.limits import Limits
-from penstock.model import Key
+from penstock.model import Key, KeyUse, OldSecret
 
 pytestmark = pytest.mark.needs("keys")
 
@@ -80,6 +80,92 @@ def test_a_lost_unit_leaves_the_keys_as_they_were(verbs):
         unit.keys.revoke("a", verbs.now)
         raise Lost
     assert verbs.keys.list() == [kept]
+
+
+class TestExpiry:
+    def test_it_is_set_changed_and_taken_away(self, verbs):
+        verbs.keys.create(Key("k", b"1", ("queue|*|*",), verbs.now, expires_at=verbs.now + 5))
+        verbs.create_key("other", b"2")
+        assert [key.expires_at for key in verbs.keys.list()] == [verbs.now + 5, None]
+        assert verbs.keys.update(name="k", expires_at=verbs.now + 9) == verbs.keys.list()[0]
+        assert [key.expires_at for key in verbs.keys.list()] == [verbs.now + 9, None]
+        assert verbs.keys.update(name="k", expires_at=None).expires_at is None
+
+    def test_the_same_again_is_no_error(self, verbs):
+        verbs.create_key("k", b"1")
+        for _ in range(2):
+            assert verbs.keys.update(name="k", expires_at=7).expires_at == 7
+
+    @pytest.mark.parametrize(
+        "change", [("update", {"expires_at": 1}), ("rotate", {"digest": b"9", "old_until": None}), ("retire", {})]
+    )
+    def test_of_none_and_of_one_that_was_revoked(self, verbs, change):
+        verb, arguments = change
+        with pytest.raises(KeyNotFound):
+            getattr(verbs.keys, verb)(name="nobody", **arguments)
+        verbs.create_key("k", b"1")
+        verbs.keys.revoke("k")
+        before = verbs.keys.list()
+        with pytest.raises(KeyRevoked):
+            getattr(verbs.keys, verb)(name="k", **arguments)
+        assert verbs.keys.list() == before
+
+
+class TestTwoSecrets:
+    def test_the_old_one_stays_until_it_is_retired(self, verbs):
+        made = verbs.create_key("k", b"1")
+        verbs.now += 5
+        rotated = verbs.keys.rotate(name="k", digest=b"2", old_until=None)
+        assert (rotated.digest, rotated.old, rotated.rotated_at) == (b"2", OldSecret(b"1"), verbs.now)
+        assert (rotated.rules, rotated.created_at) == (made.rules, made.created_at)
+        assert verbs.keys.list() == [rotated]
+        for _ in range(2):
+            retired = verbs.keys.retire(name="k")
+            assert (retired.digest, retired.old) == (b"2", None)
+        assert verbs.keys.list() == [retired]
+
+    def test_there_is_never_a_third(self, verbs):
+        verbs.create_key("k", b"1")
+        verbs.keys.rotate(name="k", digest=b"2", old_until=verbs.now + 10)
+        verbs.now += 9
+        with pytest.raises(KeyHasTwoSecrets):
+            verbs.keys.rotate(name="k", digest=b"3", old_until=None)
+        verbs.now += 1
+        assert verbs.keys.rotate(name="k", digest=b"3", old_until=None).old == OldSecret(b"2")
+
+    def test_a_unit_that_fails_rotates_nothing(self, store, verbs):
+        before = verbs.create_key("k", b"1")
+        with suppress(Lost), store.unit() as unit:
+            unit.keys.rotate("k", b"2", None, verbs.now)
+            unit.keys.note_uses([KeyUse("k", b"2", 5)])
+            raise Lost
+        assert verbs.keys.list() == [before]
+
+
+class TestUses:
+    def used(self, verbs):
+        return [(key.last_used_at, key.old and key.old.last_used_at) for key in verbs.keys.list()]
+
+    def test_the_latest_counts(self, verbs):
+        verbs.create_key("k", b"1")
+        verbs.create_key("other", b"2")
+        assert self.used(verbs) == [(None, None), (None, None)]
+        verbs.keys.note_uses(uses=[KeyUse("other", b"2", 9), KeyUse("k", b"1", 7)])
+        verbs.keys.note_uses(uses=[KeyUse("k", b"1", 5), KeyUse("other", b"2", 10)])
+        assert self.used(verbs) == [(7, None), (10, None)]
+
+    def test_of_each_secret_and_of_either(self, verbs):
+        verbs.create_key("k", b"1")
+        verbs.keys.note_uses(uses=[KeyUse("k", b"1", 5)])
+        verbs.keys.rotate(name="k", digest=b"2", old_until=None)
+        assert self.used(verbs) == [(5, 5)]
+        verbs.keys.note_uses(uses=[KeyUse("k", b"2", 8)])
+        assert self.used(verbs) == [(8, 5)]
+        verbs.keys.note_uses(uses=[KeyUse("k", b"1", 9)])
+        assert self.used(verbs) == [(9, 9)]
+        verbs.keys.retire(name="k")
+        verbs.keys.note_uses(uses=[KeyUse("k", b"1", 11), KeyUse("gone", b"0", 11)])
+        assert self.used(verbs) == [(9, None)]
 
 
 class TestEndedSessions:

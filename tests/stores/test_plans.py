@@ -111,6 +111,7 @@ OCTETS = {
     "dedup_key": b"d%d",
     "digest": b"g%d",
     "grp": b"g%d",
+    "old_digest": b"o%d",
     "send_key": b"k%d",
 }
 EMPTY = {

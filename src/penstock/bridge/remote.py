@@ -32,6 +32,7 @@ from penstock.model import (
     Found,
     History,
     Key,
+    KeyUse,
     LedgerFilter,
     LedgerRow,
     LedgerScan,
@@ -324,8 +325,27 @@ class RemoteKeys:
     def __init__(self, broker: RemoteBroker) -> None:
         self._broker = broker
 
-    def create(self, name: str, digest: bytes, rules: Sequence[str], by: Actor | None = None) -> Pending[CreatedKey]:
-        return self._broker.call("keys.create", name, digest, rules, by)
+    def create(
+        self,
+        name: str,
+        digest: bytes,
+        rules: Sequence[str],
+        expires_at: int | None = None,
+        by: Actor | None = None,
+    ) -> Pending[CreatedKey]:
+        return self._broker.call("keys.create", name, digest, rules, expires_at, by)
+
+    def update(self, name: str, expires_at: int | None, by: Actor | None = None) -> Pending[Key]:
+        return self._broker.call("keys.update", name, expires_at, by)
+
+    def rotate(self, name: str, digest: bytes, grace_ms: int | None = None, by: Actor | None = None) -> Pending[Key]:
+        return self._broker.call("keys.rotate", name, digest, grace_ms, by)
+
+    def retire(self, name: str, by: Actor | None = None) -> Pending[Key]:
+        return self._broker.call("keys.retire", name, by)
+
+    def note_uses(self, uses: Sequence[KeyUse]) -> Pending[None]:
+        return self._broker.call("keys.note_uses", uses)
 
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         return self._broker.call("keys.revoke", name, by)

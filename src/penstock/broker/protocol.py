@@ -47,6 +47,7 @@ from penstock.model import (
     Found,
     History,
     Key,
+    KeyUse,
     LedgerFilter,
     LedgerRow,
     LedgerScan,
@@ -385,9 +386,32 @@ class Exports(Protocol):
 class Keys(Protocol):
     """API keys, as the store keeps them."""
 
-    def create(self, name: str, digest: bytes, rules: Sequence[str], by: Actor | None = None) -> Pending[CreatedKey]:
-        """`digest` stands for the secret, which the store never sees. Raises KeyExists for a name that was ever
-        used, and TooLarge for one key too many."""
+    def create(
+        self,
+        name: str,
+        digest: bytes,
+        rules: Sequence[str],
+        expires_at: int | None = None,
+        by: Actor | None = None,
+    ) -> Pending[CreatedKey]:
+        """`digest` stands for the secret, which the store never sees. From `expires_at` on it is refused. Raises
+        KeyExists for a name that was ever used, TooLarge for one key too many, and InvalidRequest for an instant that
+        has passed."""
+
+    def update(self, name: str, expires_at: int | None, by: Actor | None = None) -> Pending[Key]:
+        """The key is refused from an instant on, or from none, also where it has expired. Raises KeyNotFound,
+        KeyRevoked, and InvalidRequest for an instant that has passed."""
+
+    def rotate(self, name: str, digest: bytes, grace_ms: int | None = None, by: Actor | None = None) -> Pending[Key]:
+        """The key has another secret from now on. The one before is good as well for `grace_ms`, or, where that is
+        None, until it is retired. Raises KeyNotFound, KeyRevoked, and KeyHasTwoSecrets."""
+
+    def retire(self, name: str, by: Actor | None = None) -> Pending[Key]:
+        """The old secret of the key is refused from now on. Where it has none, nothing changes. Raises KeyNotFound, and
+        KeyRevoked."""
+
+    def note_uses(self, uses: Sequence[KeyUse]) -> Pending[None]:
+        """When secrets of keys were last used, for as long as it takes a store that does not answer."""
 
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         """The key is refused from now on. Revoking it again changes nothing. Raises KeyNotFound."""

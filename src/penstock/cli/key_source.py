@@ -25,8 +25,14 @@ _VIA = "command line"
 
 
 class KeySource(Protocol):
-    def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
+    def create(self, name: str, rules: tuple[str, ...], expires_at: int | None = None) -> NewKey:
         """Its warning is all there is to say."""
+
+    def update(self, name: str, expires_at: int | None) -> Key: ...
+
+    def rotate(self, name: str, grace_ms: int | None) -> NewKey: ...
+
+    def retire(self, name: str) -> Key: ...
 
     def list(self) -> Sequence[Key]: ...
 
@@ -64,8 +70,17 @@ class ServerKeys:
     def __init__(self, url: str, api_key: str | None, cacert: str | None) -> None:
         self._url, self._api_key, self._cacert = url, api_key, cacert
 
-    def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
-        return self._ask(lambda client: client.create_key(name, rules))
+    def create(self, name: str, rules: tuple[str, ...], expires_at: int | None = None) -> NewKey:
+        return self._ask(lambda client: client.create_key(name, rules, expires_at))
+
+    def update(self, name: str, expires_at: int | None) -> Key:
+        return self._ask(lambda client: client.update_key(name, expires_at))
+
+    def rotate(self, name: str, grace_ms: int | None) -> NewKey:
+        return self._ask(lambda client: client.rotate_key(name, grace_ms))
+
+    def retire(self, name: str) -> Key:
+        return self._ask(lambda client: client.retire_secret(name))
 
     def list(self) -> Sequence[Key]:
         return self._ask(lambda client: client.keys())
@@ -102,7 +117,7 @@ class StoreKeys:
         if "keys" in kind.missing:
             raise InvalidSetting(f"{kind.name} does not keep {NOUNS['keys']}")
 
-    def create(self, name: str, rules: tuple[str, ...]) -> NewKey:
+    def create(self, name: str, rules: tuple[str, ...], expires_at: int | None = None) -> NewKey:
         from penstock import keys, model
         from penstock.broker.keys import CreateKey
         from penstock.client import NewKey
@@ -115,13 +130,50 @@ class StoreKeys:
 
         def create(unit: Unit, store_secret: bytes) -> tuple[bool, str]:
             digest = keys.digest(store_secret, secret.encode())
-            made = CreateKey(name, digest, rules, model.Actor(None, _VIA)).apply(unit, now, Limits())
+            made = CreateKey(name, digest, rules, expires_at, model.Actor(None, _VIA)).apply(unit, now, Limits())
             return made.first, keys.aws_secret(store_secret, self._pepper, digest)
 
         first, aws_secret = self._work(create)
         more = [f"there was no store at {self._place()}: it was made, with this key"] if made else []
         warning = "; ".join([*more, *([keys.FIRST_KEY] if first else [])])
-        return NewKey(name, list(rules), now, secret, warning or None, name, aws_secret)
+        return NewKey(name, list(rules), now, secret, warning or None, name, aws_secret, expires_at)
+
+    def update(self, name: str, expires_at: int | None) -> Key:
+        from penstock import model
+        from penstock.broker.keys import UpdateKey
+        from penstock.clock import system_clock
+        from penstock.limits import Limits
+
+        task = UpdateKey(name, expires_at, model.Actor(None, _VIA))
+        return self._work_on_existing(lambda unit, _secret: _without_digest(task.apply(unit, system_clock(), Limits())))
+
+    def rotate(self, name: str, grace_ms: int | None) -> NewKey:
+        from penstock import keys, model
+        from penstock.broker.keys import RotateKey
+        from penstock.client import NewKey
+        from penstock.clock import system_clock
+        from penstock.limits import Limits
+
+        secret = keys.mint()
+
+        def rotate(unit: Unit, store_secret: bytes) -> tuple[Key, str]:
+            digest = keys.digest(store_secret, secret.encode())
+            task = RotateKey(name, digest, grace_ms, model.Actor(None, _VIA))
+            key = _without_digest(task.apply(unit, system_clock(), Limits()))
+            return key, keys.aws_secret(store_secret, self._pepper, digest)
+
+        key, aws_secret = self._work_on_existing(rotate)
+        known = key.name, key.rules, key.created_at
+        return NewKey(*known, secret, None, name, aws_secret, key.expires_at, key.old_secret)
+
+    def retire(self, name: str) -> Key:
+        from penstock import model
+        from penstock.broker.keys import RetireSecret
+        from penstock.clock import system_clock
+        from penstock.limits import Limits
+
+        task = RetireSecret(name, model.Actor(None, _VIA))
+        return self._work_on_existing(lambda unit, _secret: _without_digest(task.apply(unit, system_clock(), Limits())))
 
     def list(self) -> Sequence[Key]:
         return self._work_on_existing(lambda unit, _secret: [_without_digest(key) for key in _kept(unit)], write=False)
@@ -137,10 +189,12 @@ class StoreKeys:
 
     def find(self, secret: str) -> Key | None:
         from penstock import keys
+        from penstock.clock import system_clock
 
         def find(unit: Unit, store_secret: bytes) -> Key | None:
             digest = keys.digest(store_secret, secret.encode())
-            return next((_without_digest(key) for key in _kept(unit) if key.digest == digest), None)
+            now = system_clock()
+            return next((_without_digest(key) for key in _kept(unit) if digest in key.good_digests(now)), None)
 
         return self._work_on_existing(find, write=False)
 
@@ -191,6 +245,19 @@ def _kept(unit: Unit) -> Sequence[model.Key]:
 
 def _without_digest(key: model.Key) -> Key:
     """As the client tells it, wherever it comes from."""
-    from penstock.client import Key
+    from penstock.client import Key, OldSecret
+    from penstock.clock import system_clock
 
-    return Key(key.name, list(key.rules), key.created_at, key.revoked_at)
+    now = system_clock()
+    old = key.old_secret(now)
+    return Key(
+        key.name,
+        list(key.rules),
+        key.created_at,
+        key.revoked_at,
+        key.expires_at,
+        key.state(now).value,
+        key.last_used_at,
+        key.rotated_at,
+        None if old is None else OldSecret(old.until, old.last_used_at),
+    )

@@ -166,6 +166,9 @@ class AsyncClient:
 
     keys = async_verb(verbs.keys)
     create_key = async_verb(verbs.create_key)
+    update_key = async_verb(verbs.update_key)
+    rotate_key = async_verb(verbs.rotate_key)
+    retire_secret = async_verb(verbs.retire_secret)
     revoke_key = async_verb(verbs.revoke_key)
     shrink = async_verb(verbs.shrink)
 

@@ -169,6 +169,9 @@ class Client:
 
     keys = verb(verbs.keys)
     create_key = verb(verbs.create_key)
+    update_key = verb(verbs.update_key)
+    rotate_key = verb(verbs.rotate_key)
+    retire_secret = verb(verbs.retire_secret)
     revoke_key = verb(verbs.revoke_key)
     shrink = verb(verbs.shrink)
 

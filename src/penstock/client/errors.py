@@ -15,7 +15,8 @@ ClientError
 │   ├── ShipmentConflict      409: another number was expected; see `expected`
 │   ├── ShipmentEnded         410: it was settled, released, lost or purged; see `how`
 │   ├── KeyNotFound           404
-│   └── KeyExists             409
+│   ├── KeyExists             409
+│   └── KeyConflict           409: the key was revoked, or has two secrets already
 ├── ServerFailed              the operator must look (any 5xx)
 │   └── Unavailable           503: try again after `retry_after_s`
 ├── Unreachable               no connection, or it broke, or no answer in time; see `sent`
@@ -106,6 +107,10 @@ class KeyNotFound(Refused):
 
 class KeyExists(Refused):
     code = "key-exists"
+
+
+class KeyConflict(Refused):
+    code = "key-conflict"
 
 
 class ServerFailed(ClientError):

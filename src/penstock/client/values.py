@@ -223,20 +223,36 @@ class Shrunk:
 
 
 @dataclass(frozen=True, slots=True)
+class OldSecret:
+    """The secret that a key had before it was rotated: it is good `until` an instant, or until it is retired."""
+
+    until: int | None = None
+    last_used_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret. `revoked_at` is None while it is good."""
+    """An API key without its secret. Its `state` is `in force`, `expired` or `revoked`. `revoked_at` is None where it
+    was not revoked, `expires_at` where it never expires, `rotated_at` where it has its first secret, and `old_secret`
+    where it has one secret only. `last_used_at` may be told a minute late, or two."""
 
     name: str
     rules: list[str]
     created_at: int
     revoked_at: int | None = None
+    expires_at: int | None = None
+    state: str = "in force"
+    last_used_at: int | None = None
+    rotated_at: int | None = None
+    old_secret: OldSecret | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """The `secret` is told this once, and is in no representation. `warning` is there for the first key of a store:
-    from then on every request needs one. The last two are what clients of SQS sign their requests with; they too are
-    told this once."""
+    """A key that was made, or rotated. The `secret` is told this once, and is in no representation. `warning` is there
+    for the first key of a store: from then on every request needs one. The next two are what clients of SQS sign their
+    requests with; they too are told this once. `old_secret` is there where it was rotated and the one before is good as
+    well."""
 
     name: str
     rules: list[str]
@@ -245,6 +261,8 @@ class NewKey:
     warning: str | None = None
     aws_access_key_id: str | None = None
     aws_secret_access_key: str | None = field(default=None, repr=False)
+    expires_at: int | None = None
+    old_secret: OldSecret | None = None
 
 
 @dataclass(frozen=True, slots=True)

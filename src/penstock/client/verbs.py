@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeAlias, TypeVar, Unpack
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 from penstock import limits
 from penstock.client.address import Answer
 from penstock.client.codec import claimed_from, draft_to, message_from, queue_from, row_from, value_from
 from penstock.client.errors import (
     InvalidRequest,
+    KeyConflict,
     KeyExists,
     KeyNotFound,
     MessageNotFound,
@@ -48,6 +49,7 @@ from penstock.client.values import (
     Move,
     MoveTerms,
     NewKey,
+    OldSecret,
     Overview,
     OverviewRow,
     OverviewSums,
@@ -89,6 +91,7 @@ _MOVE_START: Mapping[int, type[Refused]] = {409: MoveConflict}
 _SHIPMENT_CLAIM: Mapping[int, type[Refused]] = {409: ShipmentConflict, 410: ShipmentEnded}
 _SHIPMENT: Mapping[int, type[Refused]] = {404: ShipmentNotFound, 409: ShipmentConflict, 410: ShipmentEnded}
 _KEY: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
+_CHANGED_KEY: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyConflict}
 
 
 # The server
@@ -504,15 +507,39 @@ def keys() -> Request[list[Key]]:
     return Request(_keys, "GET", "/v1/keys", repeatable=True)
 
 
-def create_key(name: str, rules: Iterable[str]) -> Request[NewKey]:
+def create_key(name: str, rules: Iterable[str], expires_at: int | None = None) -> Request[NewKey]:
     """The new key with its secrets, which are told this once. From the first key on every request needs one."""
-    return Request(_new_key, "POST", "/v1/keys", encoded({"name": name, "rules": list(rules)}), refusals=_KEY)
+    asked: dict[str, object] = {"name": name, "rules": list(rules)}
+    if expires_at is not None:
+        asked["expires_at"] = expires_at
+    return Request(_new_key, "POST", "/v1/keys", encoded(asked), refusals=_KEY)
+
+
+def update_key(name: str, expires_at: int | None) -> Request[Key]:
+    """Refuse the key from this instant on, or from none. One that has expired may be good again."""
+    body = encoded({"expires_at": expires_at})
+    return Request(_key, "PATCH", _key_path(name), body, repeatable=True, refusals=_CHANGED_KEY)
+
+
+def rotate_key(name: str, grace_ms: int | None = None) -> Request[NewKey]:
+    """The key with new secrets, which are told this once. The old ones are good as well for `grace_ms`, or until they
+    are retired."""
+    body = encoded({} if grace_ms is None else {"grace_ms": grace_ms})
+    return Request(_new_key, "POST", _key_path(name, "/rotate"), body, refusals=_CHANGED_KEY)
+
+
+def retire_secret(name: str) -> Request[Key]:
+    """Refuse the old secret of a key that was rotated, from now on."""
+    return Request(_key, "POST", _key_path(name, "/retire"), b"{}", repeatable=True, refusals=_CHANGED_KEY)
 
 
 def revoke_key(name: str) -> Request[None]:
     """Refuse the key from now on, for good."""
-    path = f"/v1/keys/{quoted(name, 'name of an API key')}"
-    return Request(_revoked, "DELETE", path, repeatable=True, refusals=_KEY)
+    return Request(_revoked, "DELETE", _key_path(name), repeatable=True, refusals=_KEY)
+
+
+def _key_path(name: str, rest: str = "") -> str:
+    return f"/v1/keys/{quoted(name, 'name of an API key')}{rest}"
 
 
 # Actions
@@ -853,11 +880,27 @@ def _actions_before(before: int | None, per_page: int, wanted: ActionFilter) -> 
 
 
 def _keys(answer: Answer) -> list[Key]:
-    return [value_from(Key, key) for key in answer.json()["keys"]]
+    return [_key_from(key) for key in answer.json()["keys"]]
+
+
+def _key(answer: Answer) -> Key:
+    return _key_from(answer.json())
+
+
+def _key_from(told: Mapping[str, Any]) -> Key:
+    # An older server does not tell the state, and knows no keys that expire.
+    state = "in force" if told["revoked_at"] is None else "revoked"
+    return value_from(Key, {"state": state, **told, "old_secret": _old_secret(told)})
+
+
+def _old_secret(told: Mapping[str, Any]) -> OldSecret | None:
+    old = told.get("old_secret")
+    return None if old is None else value_from(OldSecret, old)
 
 
 def _new_key(answer: Answer) -> NewKey:
-    return value_from(NewKey, answer.json())
+    told = answer.json()
+    return value_from(NewKey, {**told, "old_secret": _old_secret(told)})
 
 
 def _revoked(answer: Answer) -> None:

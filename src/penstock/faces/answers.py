@@ -16,7 +16,9 @@ from penstock.errors import (
     CallerError,
     FeatureMissing,
     KeyExists,
+    KeyHasTwoSecrets,
     KeyNotFound,
+    KeyRevoked,
     MessageNotFound,
     MoveConflict,
     MoveNotFound,
@@ -68,7 +70,7 @@ def error_response(error: Exception) -> Response:  # noqa: C901 - a table
     match error:
         case QueueNotFound() | MessageNotFound() | KeyNotFound() | MoveNotFound() | ShipmentNotFound():
             status = 404
-        case QueueExists() | KeyExists() | MoveConflict() | SendConflict():
+        case QueueExists() | KeyExists() | KeyRevoked() | KeyHasTwoSecrets() | MoveConflict() | SendConflict():
             status = 409
         case ShipmentConflict():
             return json_response(409, Conflict(str(error), error.expected))

@@ -147,7 +147,7 @@ class Guard:
             return permission.refused(Refusal.NO_KEY, "an API key is needed")
         key = self._keyring.find(secret)
         if key is None:
-            return self._refuse_unknown(permission, client)
+            return self._refuse_unknown(permission, client, secret)
         caller = KeyHolder(key)
         request.caller = caller
         if permission.scope is Scope.ASKS_ITSELF:
@@ -168,11 +168,12 @@ class Guard:
         request.caller = EVERYONE
         return None
 
-    def _refuse_unknown(self, permission: Permission, client: Client) -> Response:
+    def _refuse_unknown(self, permission: Permission, client: Client, secret: bytes) -> Response:
         if not self._patience.spend():
             return permission.refused(Refusal.SLOW_DOWN, TOO_MANY_WRONG_KEYS)
-        log.warning("%s sent an unknown or revoked API key", client.address())
-        return permission.refused(Refusal.UNKNOWN_KEY, "this API key is not known")
+        why, sent = self._keyring.why_refused(secret)
+        log.warning("%s sent %s", client.address(), sent)
+        return permission.refused(Refusal.UNKNOWN_KEY, why)
 
 
 def presented_secret(request: Request) -> bytes | None:

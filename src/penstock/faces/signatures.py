@@ -51,8 +51,11 @@ class Signatures:
             return SignatureRefusal(Refusal.MALFORMED_SIGNATURE, str(error))
         if signature is None:
             return SignatureRefusal(Refusal.NO_KEY, sigv4.NOTHING_PRESENTED)
-        if self._keyring.find_named(signature.terms.access_key_id) is None:
-            return self._refuse_guess(Refusal.UNKNOWN_KEY, sigv4.UNKNOWN_KEY, client, "an unknown or revoked API key")
+        name = signature.terms.access_key_id
+        if self._keyring.find_named(name) is None:
+            expired = self._keyring.has_expired(name)
+            sent = f"the API key {name}, which has expired" if expired else "an unknown or revoked API key"
+            return self._refuse_guess(Refusal.UNKNOWN_KEY, sigv4.UNKNOWN_KEY, client, sent)
         fault = sigv4.fault_of(signature, headers, _SERVICES, self._clock())
         if fault is not None:
             return SignatureRefusal(Refusal.WRONG_SIGNATURE, fault)
@@ -61,7 +64,7 @@ class Signatures:
 
     def verify(self, signature: sigv4.Signature, request: Request, client: Client) -> SignatureRefusal | None:
         """None lets the request pass, with the holder of the key as its caller."""
-        # Asked again: while the body came, the key may have been revoked.
+        # Asked again: while the body came, the key may have been revoked, or expired.
         key = self._keyring.find_named(signature.terms.access_key_id)
         if key is None:
             return SignatureRefusal(Refusal.UNKNOWN_KEY, sigv4.UNKNOWN_KEY)

@@ -27,10 +27,15 @@ from penstock.server.board import Meter
 from penstock.server.committer import StoreFacts, chosen_timings
 from penstock.server.config import Config, is_loopback
 from penstock.server.faces import chosen_faces, face_routes, serves_console
+from penstock.server.key_uses import KeyUses
 from penstock.server.keys import KeyWatch
 from penstock.server.tls import renew
 from penstock.stores.kinds import kind_of
 from penstock.timings import Timings
+
+# How long a server that stops waits until the store has taken which API keys were used: a store that is well takes
+# milliseconds, and they are not worth more.
+_USES_S = 1.0
 
 
 class Front:
@@ -50,7 +55,7 @@ class Front:
         timings = chosen_timings(config, timings)
         self._config = config
         self._ssl = ssl
-        keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper)
+        keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper, clock)
         self.faces = chosen_faces(config.faces, facts.url, facts.missing)
         origins = Origins(own_names(config), local=is_loopback(config.host))
         patience = Patience(timings, wrong_keys=meter.place.wrong_keys)
@@ -68,6 +73,7 @@ class Front:
                 reports=meter.reports,
             )
         self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
+        self._key_uses = None if "keys" in facts.missing else KeyUses(keyring, broker, loop, timings)
         self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
         ask_store = StoreLook(broker, loop, config.metrics_queues, timings.probe_s)
         kind = kind_of(facts.url).scheme
@@ -101,6 +107,8 @@ class Front:
                 raise cannot_listen(self._config, error) from error
         if self.keys is not None:
             self.keys.start()
+        if self._key_uses is not None:
+            self._key_uses.start()
 
     def reload(self, config: Config) -> None:
         """Take over what can change while the server runs: see `config.adopted`. Raises InvalidSetting."""
@@ -115,7 +123,11 @@ class Front:
         self._probes.is_stopping = True
         if self.keys is not None:
             self.keys.stop()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace_s
         await self._listener.stop(grace_s)
+        if self._key_uses is not None:
+            await self._key_uses.finish(min(_USES_S, max(0.0, until - loop.time())))
 
     def _are_keys_known(self) -> bool:
         return self.keys is None or self.keys.is_current

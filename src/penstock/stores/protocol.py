@@ -63,6 +63,7 @@ from penstock.model import (
     Happened,
     Held,
     Key,
+    KeyUse,
     LedgerFilter,
     LedgerRow,
     LedgerScan,
@@ -715,6 +716,23 @@ class Keys(Protocol):
     def revoke(self, name: str, now: int) -> bool:
         """The key is refused from now on. False where it was revoked before: then nothing changes. Raises
         KeyNotFound."""
+
+    def update(self, name: str, expires_at: int | None) -> Key:
+        """The key is refused from an instant on, or from none, also where it has expired. Raises KeyNotFound, and
+        KeyRevoked."""
+
+    def rotate(self, name: str, digest: bytes, old_until: int | None, now: int) -> Key:
+        """The key has another secret from now on. The one that it had is good until an instant as well, or, where that
+        is None, until it is retired. Raises KeyNotFound, KeyRevoked, and KeyHasTwoSecrets where the secret before is
+        still good. Of two at once, one has its way."""
+
+    def retire(self, name: str) -> Key:
+        """The old secret of the key is refused from now on. Where it has none, nothing changes. Raises KeyNotFound, and
+        KeyRevoked."""
+
+    def note_uses(self, uses: Sequence[KeyUse]) -> None:
+        """When secrets of keys were last used; the latest counts. What is no secret of any key any more is passed
+        over."""
 
     def end_session(self, name: str, session: str, until: int, now: int) -> None:
         """Remember that a session of this key was signed out of, at least until the instant at which it would have

@@ -820,7 +820,27 @@ SELECT 1 FROM api_key WHERE name = %s;
 SELECT count(*) FROM api_key;
 
 -- KeySql.add
-INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (%s, %s, %s, %s, %s);
+INSERT INTO api_key (name, digest, rules, created_at, revoked_at, expires_at) VALUES (%s, %s, %s, %s, %s, %s);
+
+-- KeySql.expire
+UPDATE api_key SET expires_at = %s WHERE name = %s AND revoked_at IS NULL;
+
+-- KeySql.rotate
+UPDATE api_key
+SET old_digest = digest, old_until = %s, old_last_used_at = last_used_at, rotated_at = %s, digest = %s
+WHERE name = %s AND digest = %s AND revoked_at IS NULL;
+
+-- KeySql.retire
+UPDATE api_key SET old_digest = NULL, old_until = NULL, old_last_used_at = NULL
+WHERE name = %s AND old_digest = %s;
+
+-- KeySql.use
+UPDATE api_key SET last_used_at = %s
+WHERE name = %s AND (digest = %s OR old_digest = %s) AND coalesce(last_used_at, 0) < %s;
+
+-- KeySql.use_old
+UPDATE api_key SET old_last_used_at = %s
+WHERE name = %s AND old_digest = %s AND coalesce(old_last_used_at, 0) < %s;
 
 -- KeySql.revoke
 UPDATE api_key SET revoked_at = %s WHERE name = %s AND revoked_at IS NULL;
@@ -834,8 +854,11 @@ UPDATE api_key SET ended_sessions = %s WHERE name = %s AND ended_sessions = %s;
 -- KeySql.end
 UPDATE api_key SET ended_sessions = concat(coalesce(ended_sessions, ''), coalesce(%s, '')) WHERE name = %s;
 
+-- KeySql.one
+SELECT name, digest, rules, created_at, revoked_at, ended_sessions, expires_at, rotated_at, last_used_at, old_digest, old_until, old_last_used_at FROM api_key WHERE name = %s;
+
 -- KeySql.all
-SELECT name, digest, rules, created_at, revoked_at, ended_sessions FROM api_key ORDER BY number;
+SELECT name, digest, rules, created_at, revoked_at, ended_sessions, expires_at, rotated_at, last_used_at, old_digest, old_until, old_last_used_at FROM api_key ORDER BY number;
 
 -- ActionSql.add
 INSERT INTO action (acted_at, api_key, via, what, queue_name, amount, detail) VALUES (%s, %s, %s, %s, %s, %s, %s);

@@ -820,7 +820,27 @@ SELECT 1 FROM api_key WHERE name = ?;
 SELECT count(*) FROM api_key;
 
 -- KeySql.add
-INSERT INTO api_key (name, digest, rules, created_at, revoked_at) VALUES (?, ?, ?, ?, ?);
+INSERT INTO api_key (name, digest, rules, created_at, revoked_at, expires_at) VALUES (?, ?, ?, ?, ?, ?);
+
+-- KeySql.expire
+UPDATE api_key SET expires_at = ? WHERE name = ? AND revoked_at IS NULL;
+
+-- KeySql.rotate
+UPDATE api_key
+SET old_digest = digest, old_until = ?, old_last_used_at = last_used_at, rotated_at = ?, digest = ?
+WHERE name = ? AND digest = ? AND revoked_at IS NULL;
+
+-- KeySql.retire
+UPDATE api_key SET old_digest = NULL, old_until = NULL, old_last_used_at = NULL
+WHERE name = ? AND old_digest = ?;
+
+-- KeySql.use
+UPDATE api_key SET last_used_at = ?
+WHERE name = ? AND (digest = ? OR old_digest = ?) AND coalesce(last_used_at, 0) < ?;
+
+-- KeySql.use_old
+UPDATE api_key SET old_last_used_at = ?
+WHERE name = ? AND old_digest = ? AND coalesce(old_last_used_at, 0) < ?;
 
 -- KeySql.revoke
 UPDATE api_key SET revoked_at = ? WHERE name = ? AND revoked_at IS NULL;
@@ -834,8 +854,11 @@ UPDATE api_key SET ended_sessions = ? WHERE name = ? AND ended_sessions = ?;
 -- KeySql.end
 UPDATE api_key SET ended_sessions = concat(coalesce(ended_sessions, ''), coalesce(?, '')) WHERE name = ?;
 
+-- KeySql.one
+SELECT name, digest, rules, created_at, revoked_at, ended_sessions, expires_at, rotated_at, last_used_at, old_digest, old_until, old_last_used_at FROM api_key WHERE name = ?;
+
 -- KeySql.all
-SELECT name, digest, rules, created_at, revoked_at, ended_sessions FROM api_key ORDER BY number;
+SELECT name, digest, rules, created_at, revoked_at, ended_sessions, expires_at, rotated_at, last_used_at, old_digest, old_until, old_last_used_at FROM api_key ORDER BY number;
 
 -- ActionSql.add
 INSERT INTO action (acted_at, api_key, via, what, queue_name, amount, detail) VALUES (?, ?, ?, ?, ?, ?, ?);

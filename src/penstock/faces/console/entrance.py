@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 _WHY: Final = {
     "idle": "You were signed out: nothing was done for a while, or the session had lasted as long as one may.",
     "revoked": "The API key that you were signed in with was revoked.",
+    "expired": "The API key that you were signed in with has expired.",
     "ended": "This session was signed out.",
     "out": "You are signed out.",
 }
@@ -57,11 +58,12 @@ class _Entrance:
             if not console.patience.spend():
                 visit.form.refuse("key", f"{TOO_MANY_WRONG_KEYS}: wait a moment")
                 return self._page(visit, back, 429)
-            log.warning("%s sent an unknown or revoked API key to the console", visit.visitor.address)
-            visit.form.refuse("key", "this API key is not known")
+            why, sent = console.keyring.why_refused(secret.encode("utf-8", "replace"))
+            log.warning("%s sent %s to the console", visit.visitor.address, sent)
+            visit.form.refuse("key", why)
             return self._page(visit, back, 422)
         # Another session than before: no one can have planted this one.
-        session = console.sessions.begin(key, visit.comes_by_tls)
+        session = console.sessions.begin(key, visit.comes_by_tls, secret.encode("utf-8", "replace"))
 
         def signed_in(_none: None) -> Response:
             visit.visitor.session = session

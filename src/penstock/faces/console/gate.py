@@ -108,6 +108,7 @@ class Gate:
             known = session if session is not None and session.key is None else None
             request.caller = Visitor(Nobody(), known or self._sessions.begin(), client.address(), known is None)
             return None
+        self._sessions.note_use(key, session)
         visitor = Visitor(KeyHolder(key), session, client.address())
         request.caller = visitor
         if needs.on in (On.NOTHING, On.SIGNED_IN):
@@ -119,7 +120,7 @@ class Gate:
         return self._refused(request, 403, str(NotPermitted(needed_rule(needs.action, queue))))
 
 
-_WHY: Final = {Standing.IDLE: "idle", Standing.REVOKED: "revoked", Standing.ENDED: "ended"}
+_WHY: Final = {Standing.IDLE: "idle", Standing.REVOKED: "revoked", Standing.EXPIRED: "expired", Standing.ENDED: "ended"}
 
 
 def to_sign_in(request: Request, standing: Standing) -> Response:

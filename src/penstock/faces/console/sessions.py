@@ -2,9 +2,10 @@
 
 A cookie holds a session as a value and a signature under a key that is derived from the secret of the store. It names
 an API key and never holds its secret; what the key may do is looked up with every request, so that a key that is
-revoked ends its sessions. That a session was signed out of is kept with its key, in the store: a cookie that somebody
-has copied is worth nothing then, at any server. Where no keys are asked for there are sessions too, of no one in
-particular: the tokens against forged forms are bound to them.
+revoked or expires ends its sessions, and so does a secret that is retired, those of its own. That a session was signed
+out of is kept with its key, in the store: a cookie that somebody has copied is worth nothing then, at any server. Where
+no keys are asked for there are sessions too, of no one in particular: the tokens against forged forms are bound to
+them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Standing(Enum):
     GOOD = auto()
     NONE = auto()  # no one has signed in
     IDLE = auto()  # it was not used for too long, or has lasted as long as one may
-    REVOKED = auto()  # its key is
+    REVOKED = auto()  # its key is, or the secret it was signed in with is retired
+    EXPIRED = auto()  # its key has
     ENDED = auto()  # it was signed out of
 
 
@@ -77,9 +79,11 @@ class Sessions:
         # may share.
         self.cookie = "penstock_" + self._sign(b"cookie", b"")[:4].hex()
 
-    def begin(self, key: Key | None = None, secure: bool = False) -> Session:
+    def begin(self, key: Key | None = None, secure: bool = False, secret: bytes | None = None) -> Session:
+        """With a secret of the key, or else its present one."""
         now = self._clock()
-        stamp = "" if key is None else self._stamp(key)
+        digest = b"" if key is None else key.digest if secret is None else self._keyring.digest(secret)
+        stamp = "" if key is None else self._stamp(digest)
         return Session(self._randomness(), None if key is None else key.name, stamp, now, now, secure)
 
     def seal(self, session: Session) -> str:
@@ -106,7 +110,7 @@ class Sessions:
             return Standing.NONE
         key = self.key_of(session)
         if key is None:
-            return Standing.REVOKED
+            return Standing.EXPIRED if self._keyring.has_expired(session.key) else Standing.REVOKED
         if session.id in key.ended:
             return Standing.ENDED
         now, terms = self._clock(), self._terms
@@ -117,7 +121,20 @@ class Sessions:
     def key_of(self, session: Session) -> Key | None:
         """The API key of a session, as it is now."""
         key = None if session.key is None else self._keyring.find_named(session.key)
-        return key if key is not None and hmac.compare_digest(self._stamp(key), session.stamp) else None
+        return key if key is not None and self._digest_of(key, session) is not None else None
+
+    def note_use(self, key: Key, session: Session) -> None:
+        """A request came with this session: the secret that it was signed in with is used."""
+        digest = self._digest_of(key, session)
+        if digest is not None:
+            self._keyring.note_use(digest)
+
+    def _digest_of(self, key: Key, session: Session) -> bytes | None:
+        """Which secret of the key a session was signed in with, if that is still good."""
+        for digest in self._keyring.good_digests(key):
+            if hmac.compare_digest(self._stamp(digest), session.stamp):
+                return digest
+        return None
 
     def renewed(self, session: Session) -> Session | None:
         """The session as it is to be kept from now on, where that differs enough to write it again."""
@@ -155,8 +172,8 @@ class Sessions:
         except ValueError:
             return None
 
-    def _stamp(self, key: Key) -> str:
-        return self._sign(b"key", key.digest)[:12].hex()
+    def _stamp(self, digest: bytes) -> str:
+        return self._sign(b"key", digest)[:12].hex()
 
     def _sign(self, purpose: bytes, said: bytes) -> bytes:
         return hmac.digest(self._signing_key, purpose + b"\n" + said, "sha256")

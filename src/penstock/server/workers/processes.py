@@ -25,7 +25,7 @@ from penstock.bridge.remote import RemoteBroker
 from penstock.broker.protocol import Keys
 from penstock.errors import InvalidSetting, PenstockError
 from penstock.limits import Limits
-from penstock.model import Actor, CreatedKey, Key
+from penstock.model import Actor, CreatedKey, Key, KeyUse
 from penstock.pending import Pending
 from penstock.server import logs
 from penstock.server.board import Meter, Place
@@ -309,8 +309,27 @@ class AnnouncedKeys:
         self._keys = keys
         self._line = line
 
-    def create(self, name: str, digest: bytes, rules: Sequence[str], by: Actor | None = None) -> Pending[CreatedKey]:
-        return self._announced(self._keys.create(name, digest, rules, by))
+    def create(
+        self,
+        name: str,
+        digest: bytes,
+        rules: Sequence[str],
+        expires_at: int | None = None,
+        by: Actor | None = None,
+    ) -> Pending[CreatedKey]:
+        return self._announced(self._keys.create(name, digest, rules, expires_at, by))
+
+    def update(self, name: str, expires_at: int | None, by: Actor | None = None) -> Pending[Key]:
+        return self._announced(self._keys.update(name, expires_at, by))
+
+    def rotate(self, name: str, digest: bytes, grace_ms: int | None = None, by: Actor | None = None) -> Pending[Key]:
+        return self._announced(self._keys.rotate(name, digest, grace_ms, by))
+
+    def retire(self, name: str, by: Actor | None = None) -> Pending[Key]:
+        return self._announced(self._keys.retire(name, by))
+
+    def note_uses(self, uses: Sequence[KeyUse]) -> Pending[None]:
+        return self._keys.note_uses(uses)
 
     def revoke(self, name: str, by: Actor | None = None) -> Pending[None]:
         return self._announced(self._keys.revoke(name, by))

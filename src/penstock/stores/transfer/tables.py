@@ -76,7 +76,10 @@ TALLY = Table(
 API_KEY = Table(
     "api_key",
     "API key",
-    _named("number name digest rules created_at revoked_at ended_sessions"),
+    _named(
+        """number name digest rules created_at revoked_at ended_sessions
+           expires_at rotated_at last_used_at old_digest old_until old_last_used_at"""
+    ),
     heavy=("rules", "ended_sessions"),
 )
 MOVE = Table(
