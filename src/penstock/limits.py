@@ -6,7 +6,7 @@ things are remembered, is a value: `Limits`, passed to a store when it is opened
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INT32_MAX = 2**31 - 1
 
@@ -70,8 +70,19 @@ class Limits:
     # How much one unit of durability may touch before it gives way to the next: long work is cut into steps of this
     # size, so that a request waits for a step, which takes about as long as a few sends, and never for a whole queue.
     step_rows: int = 250
+    # How long a step should take. One that took longer is followed by smaller ones.
+    step_ms: float = 2.0
+    # How long the tasks of one unit may take together before the others wait for the next one.
+    unit_ms: float = 10.0
+    # Messages that the sends and acks of one unit may bring together. A request that brings more has one of its own.
+    unit_rows: int = 10_000
     # Messages that the claims of one unit may take together.
     claim_rows: int = 5_000
+    # The same of one step of a shipment, whose messages are not read, and of one that ends it.
+    shipment_step_rows: int = 1_000
+    # Messages or rows of the ledger that one step reads of a long page, and their bodies.
+    page_step_rows: int = 500
+    page_step_bytes: int = 1024 * 1024
     # How often one claim goes back for more when what it found was expired or dead.
     claim_rounds: int = 8
     # Ready messages among which a consumer looks for its share.
@@ -81,7 +92,7 @@ class Limits:
     # Operations that one unit of durability serves.
     unit_operations: int = 2_048
     # Rows of the ledger that one unit counts for an export.
-    export_count_rows: int = 100_000
+    export_count_rows: int = 10_000
     # Rows of the ledger that one unit counts to know how much it holds.
     ledger_count_rows: int = 2_000
     # What one unit gives back to the file system, and one request for that.
@@ -118,3 +129,24 @@ class Limits:
     idempotency_ms: int = 30 * 24 * 60 * 60 * 1000
     # Long polls that may wait at once.
     waiters: int = 20_000
+
+    @property
+    def shipment_rows(self) -> int:
+        """The messages that one step claims for a shipment, or ends with it."""
+        return min(self.shipment_step_rows, self.claim_rows)
+
+    @property
+    def page_bytes(self) -> int:
+        """The bodies that one step reads of a page."""
+        return min(self.page_step_bytes, self.claim_bytes)
+
+    def divided(self, parts: int) -> Limits:
+        """The same, but for steps that have a part of their rows; at least one."""
+        return replace(
+            self,
+            step_rows=max(1, self.step_rows // parts),
+            shipment_step_rows=max(1, self.shipment_step_rows // parts),
+            page_step_rows=max(1, self.page_step_rows // parts),
+            export_count_rows=max(1, self.export_count_rows // parts),
+            listed_counts=max(1, self.listed_counts // parts),
+        )

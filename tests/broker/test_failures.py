@@ -150,15 +150,15 @@ async def test_a_purge_is_cut_into_steps_and_counts_each_once(bench: Bench) -> N
 
 
 @pytest.mark.parametrize("limits", [Limits(step_rows=3)])
-@pytest.mark.parametrize("failing_unit", [1, 2, 3, 4])
+@pytest.mark.parametrize("failing_unit", [1, 2, 3, 5])
 async def test_a_purge_that_shares_a_lost_unit_counts_each_message_once(bench: Bench, failing_unit: int) -> None:
     await bench.fill(*(str(number).encode() for number in range(10)))
     kept = []
 
     def keep_company(unit: UnitRecord) -> None:
         # So that there is always more than one operation, and the lost unit is served again one by one.
-        if unit.number < 4:
-            kept.append(bench.in_unit(lambda _unit, _now: None))
+        if unit.number < 8:
+            kept.extend(bench.in_unit(lambda _unit, _now: None) for _ in range(2))
         if unit.number == failing_unit:
             raise Unexpected("lost")
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from penstock.broker import protocol
 from penstock.broker.actions import Actions
+from penstock.broker.arrivals import Arrivals
 from penstock.broker.chores import Chores
 from penstock.broker.commit import Commit, Units
 from penstock.broker.counting import Counting
@@ -40,7 +41,7 @@ from penstock.broker.messages import (
     ScanMessages,
 )
 from penstock.broker.moves import Moves
-from penstock.broker.operations import Claim, Operation
+from penstock.broker.operations import Claim
 from penstock.broker.polls import Polls
 from penstock.broker.queues import (
     CountQueues,
@@ -107,7 +108,7 @@ class LocalBroker:
         self._counting = Counting()
         units = Units(store, clock, self._counting)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
-        arrived: list[Operation] = []
+        arrived = Arrivals(store.limits)
         express = Express(store, units.now, loop, self._counting) if isinstance(store, ExpressStore) else None
         lanes = None if store.inline else Lanes(loop, store.lanes, timings.store_timeout_s, arrived, express)
         self._loop = loop

@@ -14,10 +14,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from penstock.broker.arrivals import Arrivals
 from penstock.broker.counting import Counting
 from penstock.broker.lanes import Lanes
 from penstock.broker.messages import ReleaseLate
 from penstock.broker.operations import UNSERVED, Ack, Again, Claim, Operation, Send, SendOnce, Task, Work, serve, tell
+from penstock.broker.pace import Pace
 from penstock.broker.polls import Polls
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable
@@ -43,7 +45,7 @@ class Commit:
         self,
         units: Units,
         lanes: Lanes | None,
-        arrived: list[Operation],
+        arrived: Arrivals,
         polls: Polls,
         loop: asyncio.AbstractEventLoop,
         timings: Timings,
@@ -54,7 +56,6 @@ class Commit:
         self._polls = polls
         self._loop = loop
         self._timings = timings
-        self._unit_operations = units.limits.unit_operations
         self._scheduled = False
         self._finished = False
         # Units begun, and operations in them.
@@ -91,7 +92,7 @@ class Commit:
     def submit(self, operation: Operation) -> None:
         if self._lanes is not None and not self._lanes.admit(operation):
             return
-        self._arrived.append(operation)
+        self._arrived.add(operation)
         # As `_go_on`, whose calls a request need not pay for.
         if not self._scheduled and (self._lanes is None or self._lanes.is_free()):
             self._scheduled = True
@@ -108,7 +109,7 @@ class Commit:
         if self._lanes is not None:
             for claim in claims:
                 self._lanes.admit(claim)
-        self._arrived[:0] = claims
+        self._arrived.put_first(list[Operation](claims))
         self._go_on()
 
     async def finish(self, grace_s: float) -> int:
@@ -120,8 +121,7 @@ class Commit:
         self._scheduled = False
         if not self._arrived or self._finished:
             return
-        operations = self._arrived[: self._unit_operations]
-        del self._arrived[: self._unit_operations]
+        operations = self._arrived.take()
         self.units += 1
         self.operations += len(operations)
         self.unit_sizes[bisect_left(UNIT_SIZES, len(operations))] += 1
@@ -167,7 +167,8 @@ class Commit:
             elif result.__class__ is Again and isinstance(operation, Work):
                 operation.task = result.task
                 self._begin_again(operation)
-                again.append(operation)
+                operation.is_step = True
+                self._arrived.add(operation)
             elif result.__class__ is StoreBusy and self._has_patience(operation):
                 busy = True
                 operation.busy_since = operation.busy_since or self._loop.time()
@@ -179,7 +180,8 @@ class Commit:
                 polls.park(operation)
             else:
                 tell(operation)
-        self._arrived[:0] = again
+        if again:
+            self._arrived.put_first(again)
         self._go_on(busy)
         if polls.waiters.count:
             polls.go_on(operations, stirred, in_vain)
@@ -217,6 +219,7 @@ class Units:
         self.had_room = True
         self._counting = counting
         self._stopwatch = stopwatch
+        self._pace = Pace(store.limits, stopwatch)
         self._store = store
         self._clock = clock
 
@@ -262,7 +265,7 @@ class Units:
         writes = any(operation.writes for operation in operations)
         began = self._stopwatch()
         with self._store.unit(writes) as unit:
-            serve(unit, operations, self.now(), self.limits)
+            serve(unit, operations, self.now(), self.limits, self._pace)
             stirred, happened = set(unit.stirred), dict(unit.happened)
             ending = self._stopwatch()
         self._counting.ended(began, ending, self._stopwatch(), writes, happened)

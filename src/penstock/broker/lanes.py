@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from penstock.broker.arrivals import Arrivals
 from penstock.broker.express import Express
 from penstock.broker.operations import Operation
 from penstock.errors import StoreUnavailable
@@ -45,7 +46,7 @@ class Lanes:
         loop: asyncio.AbstractEventLoop,
         count: int,
         timeout_s: float,
-        arrived: list[Operation],
+        arrived: Arrivals,
         express: Express | None = None,
     ) -> None:
         self._loop = loop
@@ -111,9 +112,7 @@ class Lanes:
     def _look(self) -> None:
         self._timer = None
         since = self._loop.time() - self._timeout_s
-        late = [operation for operation in self._arrived if operation.is_late(since)]
-        if late:
-            self._arrived[:] = [operation for operation in self._arrived if not operation.is_late(since)]
+        late = self._arrived.take_late(since)
         late += [operation for errand in self._errands for operation in errand.operations if operation.is_late(since)]
         overdue = [errand for errand in self._errands if errand.begun_at <= since]
         if len(overdue) == self._count and not self.hangs:

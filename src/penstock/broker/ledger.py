@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from penstock.broker import pages
 from penstock.broker.commit import Commit
 from penstock.broker.operations import Again
 from penstock.errors import ShipmentNotFound
@@ -57,13 +58,24 @@ class Exports:
 
 
 class ListRows(Struct, frozen=True):
+    """In steps, `so_far` from the one before. Those of one message are few."""
+
     after: int
     limit: int
     wanted: LedgerFilter | None
+    so_far: Sequence[LedgerRow] = ()
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[LedgerRow]:
-        return needed(unit.ledger, "ledger").rows(self.after, self.limit, self.wanted)
+    def apply(self, unit: Unit, _now: int, limits: Limits) -> list[LedgerRow] | Again:
+        ledger, wanted = needed(unit.ledger, "ledger"), self.wanted
+        if wanted is not None and wanted.id is not None:
+            return ledger.rows(self.after, self.limit, wanted)
+        rows = pages.step_rows(self.limit, self.so_far, limits)
+        read = ledger.rows(self.after, rows, wanted)
+        page = [*self.so_far, *read]
+        if pages.is_last(read, rows, page, self.limit, limits):
+            return page
+        return Again(ListRows(read[-1].number, self.limit, wanted, page))
 
 
 class ScanLedger(Struct, frozen=True):
@@ -96,10 +108,10 @@ class ClaimExport(Struct, frozen=True):
     counted: Counted | None = None
     writes: ClassVar[bool] = True
 
-    def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedExport | Again:
+    def apply(self, unit: Unit, now: int, limits: Limits) -> ClaimedExport | Again:
         ref = self.ref
         repeated = _find(unit, ref, now) is not None
-        claimed = needed(unit.exports, "exports").claim(ref, self.limit, now, self.counted)
+        claimed = needed(unit.exports, "exports").claim(ref, self.limit, now, self.counted, limits.export_count_rows)
         if isinstance(claimed, Counted):
             return Again(ClaimExport(ref, self.limit, claimed))
         return ClaimedExport(claimed, repeated)
@@ -127,15 +139,23 @@ class ListExports(Struct, frozen=True):
 
 
 class ReadExport(Struct, frozen=True):
+    """In steps, `so_far` from the one before."""
+
     ref: ExportRef
     after: int
     limit: int
     ledger_retention_ms: int
+    so_far: Sequence[LedgerRow] = ()
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[LedgerRow]:
-        exports = needed(unit.exports, "exports")
-        return exports.read(self.ref, self.after, self.limit, now, now - self.ledger_retention_ms)
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Sequence[LedgerRow] | Again:
+        rows = pages.step_rows(self.limit, self.so_far, limits)
+        ledger_before = now - self.ledger_retention_ms
+        read = needed(unit.exports, "exports").read(self.ref, self.after, rows, now, ledger_before)
+        page = [*self.so_far, *read]
+        if pages.is_last(read, rows, page, self.limit, limits):
+            return page
+        return Again(ReadExport(self.ref, read[-1].number, self.limit, self.ledger_retention_ms, page))
 
 
 class SettleExport(Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from penstock import policy
+from penstock.broker import pages
 from penstock.broker.entries import detail_of, write_down
 from penstock.broker.operations import Again
 from penstock.broker.queues import found_queue
@@ -164,13 +165,22 @@ def _has_lines(unit: Unit, name: str) -> bool:
 
 
 class Peek(Struct, frozen=True):
+    """In steps, `so_far` from the one before. A message that has changed its place meanwhile is shown once."""
+
     queue: str
     limit: int
     after: PeekAfter | None
+    so_far: Sequence[Message] = ()
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> list[Message]:
-        return needed(unit.messages, "messages").peek(self.queue, self.limit, self.after)
+    def apply(self, unit: Unit, _now: int, limits: Limits) -> list[Message] | Again:
+        rows = pages.step_rows(self.limit, self.so_far, limits)
+        read = needed(unit.messages, "messages").peek(self.queue, rows, self.after)
+        shown = {message.seq for message in self.so_far}
+        page = [*self.so_far, *(message for message in read if message.seq not in shown)]
+        if pages.is_last(read, rows, page, self.limit, limits):
+            return page
+        return Again(Peek(self.queue, self.limit, PeekAfter(read[-1].ready_at, read[-1].seq), page))
 
 
 class ScanMessages(Struct, frozen=True):

@@ -15,6 +15,7 @@ from asyncio import TimerHandle
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
+from penstock.broker.pace import Pace
 from penstock.errors import CallerError
 from penstock.limits import Limits
 from penstock.model import Draft, Groups, Message, Receipt, Sent, Settings
@@ -32,11 +33,15 @@ class Operation(Pending[Any]):
     `result` is filled inside the unit and told only after the unit has ended well.
     """
 
-    __slots__ = ("busy_since", "given_up", "result", "since")
+    __slots__ = ("busy_since", "given_up", "is_step", "result", "rows", "since")
     writes = True
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int = 1) -> None:
         super().__init__()
+        # Messages that it brings.
+        self.rows = rows
+        # Whether it is long work that others need not wait for.
+        self.is_step = False
         self.result: Any = UNSERVED
         # When it first found the store locked by another process, and since when it waits for the store, in the event
         # loop's time.
@@ -84,7 +89,7 @@ class Send(Operation):
     __slots__ = ("create_as", "drafts", "queue")
 
     def __init__(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None) -> None:
-        super().__init__()
+        super().__init__(len(drafts))
         self.create_as = create_as
         self.queue = queue
         self.drafts = drafts
@@ -146,14 +151,15 @@ class Ack(Operation):
     __slots__ = ("receipts",)
 
     def __init__(self, receipts: Sequence[Receipt]) -> None:
-        super().__init__()
+        super().__init__(len(receipts))
         self.receipts = receipts
 
 
 class Task(Protocol):
     """A verb and its arguments: a value that changes nothing by itself and may be applied again in another unit.
 
-    `writes` says whether it changes the store. What `apply` returns is told to the caller, but for `Again`.
+    `writes` says whether it changes the store. What `apply` returns is told to the caller, but for `Again`. The limits
+    say how much it may do in one unit: see `pace.py`.
     """
 
     writes: ClassVar[bool]
@@ -184,39 +190,54 @@ class Work(Operation):
         self.task = task
         self.writes = task.writes
         self.patient = patient
+        self.is_step = patient
 
     def is_patient(self) -> bool:
         return self.patient
 
 
-def serve(unit: Unit, operations: list[Operation], now: int, limits: Limits) -> None:
+def serve(unit: Unit, operations: list[Operation], now: int, limits: Limits, pace: Pace) -> None:
     """Apply operations to a unit and leave each one's result in it.
 
     A `CallerError` is the result of the one operation that caused it. Operations left unserved want another unit.
     """
     sends: dict[str, list[Send]] = {}
-    claims: dict[tuple[str, int | None], list[Claim]] = {}
+    waiting: list[Claim] = []
     acks: list[Ack] = []
     works: list[Work] = []
     for operation in operations:
         if isinstance(operation, Send):
             sends.setdefault(operation.queue, []).append(operation)
         elif isinstance(operation, Claim):
-            claims.setdefault((operation.queue, operation.hold_ms), []).append(operation)
+            waiting.append(operation)
         elif isinstance(operation, Ack):
             acks.append(operation)
         elif isinstance(operation, Work):
             works.append(operation)
+    claims = _grouped(waiting, limits.claim_rows)
     # In one order everywhere: two servers that take turns at the same queues must not wait for each other.
     unit.take_turns(_Turns(sends, claims, acks))
-    for work in works:
-        _serve_work(unit, work, now, limits)
+    if works:
+        _serve_works(unit, works, now, pace)
     for queue, group in sorted(sends.items()):
         _serve_sends(unit, queue, group, now)
     if acks:
         _serve_acks(unit, acks, now)
-    for (queue, hold_ms), waiting in sorted(claims.items(), key=lambda item: item[0][0]):
-        _serve_claims(unit, queue, hold_ms, waiting, now, limits)
+    for (queue, hold_ms), asked in sorted(claims.items(), key=lambda item: item[0][0]):
+        _serve_claims(unit, queue, hold_ms, asked, now)
+
+
+def _grouped(claims: list[Claim], rows: int) -> dict[tuple[str, int | None], list[Claim]]:
+    """Those that may be one claim of the store, and take so many rows in all, in the order of their arrival: the others
+    want another unit."""
+    groups: dict[tuple[str, int | None], list[Claim]] = {}
+    wanted = 0
+    for claim in claims:
+        if wanted and wanted + claim.limit > rows:
+            break
+        wanted += claim.limit
+        groups.setdefault((claim.queue, claim.hold_ms), []).append(claim)
+    return groups
 
 
 class _Turns:
@@ -234,11 +255,20 @@ class _Turns:
         return iter(named.union(self._sends, (queue for queue, _ in self._claims)))
 
 
-def _serve_work(unit: Unit, operation: Work, now: int, limits: Limits) -> None:
-    try:
-        operation.result = operation.task.apply(unit, now, limits)
-    except CallerError as error:
-        operation.fail(error)
+def _serve_works(unit: Unit, works: list[Work], now: int, pace: Pace) -> None:
+    """As many as there is time for, and at least one. After a step, another one has to be quick."""
+    began = ended = pace.stopwatch()
+    for work in works:
+        spent = ended - began
+        if spent >= (pace.step_s if work.is_step else pace.unit_s):
+            continue
+        kind = work.task.__class__.__name__
+        try:
+            work.result = work.task.apply(unit, now, pace.limits(kind))
+        except CallerError as error:
+            work.fail(error)
+        begun, ended = ended, pace.stopwatch()
+        pace.note(kind, ended - begun)
 
 
 def _serve_sends(unit: Unit, queue: str, group: list[Send], now: int) -> None:
@@ -295,14 +325,8 @@ def _serve_acks(unit: Unit, acks: list[Ack], now: int) -> None:
         start = end
 
 
-def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim], now: int, limits: Limits) -> None:
-    wanted = 0
-    asked: list[Claim] = []
-    for claim in group:
-        if wanted and wanted + claim.limit > limits.claim_rows:
-            break  # the others want another unit
-        wanted += claim.limit
-        asked.append(claim)
+def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, asked: list[Claim], now: int) -> None:
+    wanted = sum([claim.limit for claim in asked])
     try:
         if _are_one(unit, queue, asked):
             _claim_together(unit, queue, hold_ms, asked, wanted, now)
@@ -310,7 +334,7 @@ def _serve_claims(unit: Unit, queue: str, hold_ms: int | None, group: list[Claim
             for claim in asked:
                 _claim_alone(unit, claim, now)
     except CallerError as error:
-        for claim in group:
+        for claim in asked:
             claim.fail(error)
         return
     if any(claim.wait_until and claim.result == [] for claim in asked):

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from penstock.broker import pages
 from penstock.broker.commit import Commit
 from penstock.broker.operations import Again
 from penstock.errors import ShipmentNotFound
@@ -51,12 +52,12 @@ class ClaimShipment(Struct, frozen=True):
     repeated: bool | None = None
     writes: ClassVar[bool] = True
 
-    def apply(self, unit: Unit, now: int, _limits: Limits) -> ClaimedShipment | Again:
+    def apply(self, unit: Unit, now: int, limits: Limits) -> ClaimedShipment | Again:
         shipments = needed(unit.shipments, "shipments")
         ref, repeated = self.ref, self.repeated
         if repeated is None:
             repeated = shipments.find(ref, now) is not None
-        shipment = shipments.claim(ref, self.limit, now, self.hold_ms)
+        shipment = shipments.claim(ref, self.limit, now, self.hold_ms, limits.shipment_rows)
         if shipment is not None and shipment.state is ShipmentState.GATHERING:
             return Again(ClaimShipment(ref, self.limit, self.hold_ms, repeated))
         return ClaimedShipment(shipment, repeated)
@@ -82,13 +83,21 @@ class ListShipments(Struct, frozen=True):
 
 
 class ReadShipment(Struct, frozen=True):
+    """In steps, `so_far` from the one before."""
+
     ref: ShipmentRef
     start: int
     limit: int
+    so_far: Sequence[Message] = ()
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Message]:
-        return needed(unit.shipments, "shipments").read(self.ref, self.start, self.limit, now)
+    def apply(self, unit: Unit, now: int, limits: Limits) -> Sequence[Message] | Again:
+        rows = pages.step_rows(self.limit, self.so_far, limits)
+        read = needed(unit.shipments, "shipments").read(self.ref, self.start + len(self.so_far), rows, now)
+        page = [*self.so_far, *read]
+        if pages.is_last(read, rows, page, self.limit, limits):
+            return page
+        return Again(ReadShipment(self.ref, self.start, self.limit, page))
 
 
 class SettleShipment(Struct, frozen=True):
@@ -98,7 +107,7 @@ class SettleShipment(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
-        if needed(unit.shipments, "shipments").settle(ref, now, limits.claim_rows, self.keep):
+        if needed(unit.shipments, "shipments").settle(ref, now, limits.shipment_rows, self.keep):
             return Again(self)
         return _found(unit, ref, now)
 
@@ -109,7 +118,7 @@ class ReleaseShipment(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
-        if needed(unit.shipments, "shipments").release(ref, now, limits.claim_rows):
+        if needed(unit.shipments, "shipments").release(ref, now, limits.shipment_rows):
             return Again(self)
         return _found(unit, ref, now)
 

@@ -4,6 +4,9 @@ A store holds queues and messages and applies verbs to them. It reads no clock a
 made: every instant is a parameter, so that a test of expiry is instant. It blocks; waiting and waking up are the
 broker's work.
 
+Nor does it know how long a unit takes. Whatever may be long is a verb that does so many rows of it, or bytes, and says
+what is left: the caller has it go on in another unit, with more rows or fewer.
+
 The life of a message, as a store sees it:
 
     send ──► ready (ready_at = 0) ──claim──► claimed (ready_at = until) ──ack──► gone, with a ledger row
@@ -361,7 +364,7 @@ class Messages(Protocol):
     def peek(self, queue: str, limit: int, after: PeekAfter | None = None) -> list[Message]:
         """Messages in any state, changing nothing: ready ones by age, then the others by `ready_at`.
 
-        It stops early, but never before the first message, when their bodies come to `claim_bytes`. Raises
+        It stops early, but never before the first message, when their bodies come to `page_bytes`. Raises
         QueueNotFound.
         """
 
@@ -495,10 +498,10 @@ class Shipments(Protocol):
     receipt matches. Every verb raises QueueNotFound for the queue it names.
     """
 
-    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
-        """Claim ready messages, as `Unit.claim` does, for this shipment: at most `claim_rows` a call, up to `limit` in
-        all. While the answer is GATHERING, the caller calls again. OPEN is complete: claiming the same number again
-        returns the same messages, and only prolongs it. None: nothing was ready, and nothing was made.
+    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int, step: int | None = None) -> Shipment | None:
+        """Claim ready messages, as `Unit.claim` does, for this shipment: at most `step` a call, or `claim_rows`, up to
+        `limit` in all. While the answer is GATHERING, the caller calls again. OPEN is complete: claiming the same
+        number again returns the same messages, and only prolongs it. None: nothing was ready, and nothing was made.
 
         It lasts until now + `hold_ms`. Raises ShipmentEnded for a number that has ended, and ShipmentConflict for one
         that is neither the open one nor, where none is open, the one after the last.
@@ -518,7 +521,7 @@ class Shipments(Protocol):
 
     def read(self, ref: ShipmentRef, start: int, limit: int, now: int) -> Sequence[Message]:
         """The messages from position `start` (the first is 0) on, by sequence number, changing nothing. It stops early,
-        but never before the first message, when their bodies come to `claim_bytes`; none past the end.
+        but never before the first message, when their bodies come to `page_bytes`; none past the end.
 
         Raises ShipmentNotFound, ShipmentConflict while it is gathering, and ShipmentEnded when it is no longer open, or
         messages at these positions have left by a purge. One that was settled with `keep` can be read until the
@@ -605,12 +608,14 @@ class Ledger(Protocol):
 class Exports(Protocol):
     """Rows of the ledger for one named consumer, numbered as shipments are, and remembered as long."""
 
-    def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
+    def claim(
+        self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None, step: int | None = None
+    ) -> Export | Counted | None:
         """The next up to `limit` rows of the ledger after those of the consumer's earlier exports. Claiming the open
         number again returns the same. None: there are no rows yet. Raises as `Shipments.claim`.
 
-        A call counts at most `export_count_rows`. While the answer is how far it is, nothing has been claimed, and the
-        caller calls again with it.
+        A call counts at most `step`, or `export_count_rows`. While the answer is how far it is, nothing has been
+        claimed, and the caller calls again with it.
         """
 
     def list(self, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Export]:

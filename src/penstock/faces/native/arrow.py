@@ -83,12 +83,17 @@ def text_maps(values: Sequence[dict[str, str] | None]) -> pa.Array:
     )
 
 
-def stream_response(columns: dict[str, pa.Array], *headers: tuple[bytes, bytes]) -> Response:
+def batch_of(columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    return _arrow().RecordBatch.from_pydict(columns)
+
+
+def stream_response(batches: Sequence[pa.RecordBatch], *headers: tuple[bytes, bytes]) -> Response:
+    """Of at least one batch."""
     pa = _arrow()
-    batch = pa.RecordBatch.from_pydict(columns)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return Response(200, sink.getvalue().to_pybytes(), ((b"Content-Type", ARROW), *headers))
 
 

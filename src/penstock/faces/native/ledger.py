@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -20,6 +20,7 @@ from penstock.faces.native.arrow import (
     ARROW_MEDIA,
     ARROW_STREAM,
     NEXT_PAGE,
+    batch_of,
     binaries,
     instants,
     integers,
@@ -43,8 +44,12 @@ from penstock.faces.native.requests import (
 )
 from penstock.faces.native.shipments import CONFLICT, ENDED
 from penstock.faces.permission import Permission, Scope
+from penstock.faces.pieces import in_pieces, json_items, json_list
 from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
-from penstock.pending import Pending
+from penstock.pending import Pending, chained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 OUTCOME_WORDS = {outcome: outcome.name.lower().replace("_", "-") for outcome in Outcome}
 
@@ -254,8 +259,9 @@ class _Ledger:
         if _is_newest_first(request):
             below = query_number(request, _BELOW) if _BELOW.name in request.query_params() else None
             latest = self._broker.ledger.latest(limit, wanted or LedgerFilter(), _outcomes(request), below)
-            return latest.map(_latest_in_arrow if wants_arrow(request) else _latest)
-        return self._broker.ledger.rows(after, limit, wanted).map(_page_in_arrow if wants_arrow(request) else _page)
+            return chained(latest, _latest_in_arrow if wants_arrow(request) else _latest)
+        rows = self._broker.ledger.rows(after, limit, wanted)
+        return chained(rows, _page_in_arrow if wants_arrow(request) else _page)
 
     def list(self, request: Request) -> Pending[Response]:
         consumer = query_consumer(request)
@@ -275,7 +281,8 @@ class _Ledger:
     def read(self, request: Request) -> Pending[Response]:
         ref = _named(request)
         after, limit = query_number(request, _AFTER_ROW), query_number(request, _EXPORT_LIMIT)
-        return self._broker.exports.read(ref, after, limit).map(_in_arrow if wants_arrow(request) else _rows)
+        rows = self._broker.exports.read(ref, after, limit)
+        return chained(rows, _in_arrow if wants_arrow(request) else _rows)
 
     def settle(self, request: Request) -> Pending[Response]:
         ref = _named(request)
@@ -315,11 +322,11 @@ def _outcomes(request: Request) -> list[Outcome] | None:
     return [words[word] for word in given.split(",")]
 
 
-def _latest(scan: LedgerScan) -> Response:
-    return json_response(200, LatestPage([_view(row) for row in scan.rows], scan.examined, scan.below))
+def _latest(scan: LedgerScan) -> Pending[Response]:
+    return _in_json(scan.rows, {"examined": scan.examined, "below": scan.below})
 
 
-def _latest_in_arrow(scan: LedgerScan) -> Response:
+def _latest_in_arrow(scan: LedgerScan) -> Pending[Response]:
     return _in_arrow(scan.rows, *[(AFTER, b"%d" % scan.below)] if scan.below is not None else [])
 
 
@@ -337,16 +344,28 @@ def _told(export: Export) -> Response:
     return json_response(200, export)
 
 
-def _page(rows: Sequence[LedgerRow]) -> Response:
-    return json_response(200, LedgerPage([_view(row) for row in rows], rows[-1].number if rows else None))
+def _page(rows: Sequence[LedgerRow]) -> Pending[Response]:
+    return _in_json(rows, {"after": rows[-1].number if rows else None})
 
 
-def _page_in_arrow(rows: Sequence[LedgerRow]) -> Response:
+def _page_in_arrow(rows: Sequence[LedgerRow]) -> Pending[Response]:
     return _in_arrow(rows, *[(AFTER, b"%d" % rows[-1].number)] if rows else [])
 
 
-def _rows(rows: Sequence[LedgerRow]) -> Response:
-    return json_response(200, ExportPage([_view(row) for row in rows]))
+def _rows(rows: Sequence[LedgerRow]) -> Pending[Response]:
+    return _in_json(rows, {})
+
+
+def _in_json(rows: Sequence[LedgerRow], others: dict[str, int | None]) -> Pending[Response]:
+    """A page with whatever else it tells."""
+
+    def make(some: Sequence[LedgerRow]) -> bytes:
+        return json_items([_view(row) for row in some])
+
+    def put_together(pieces: list[bytes]) -> Response:
+        return json_response(200, {"rows": json_list(pieces), **others})
+
+    return in_pieces(rows, make, put_together)
 
 
 def _view(row: LedgerRow) -> LedgerRowView:
@@ -367,7 +386,11 @@ def _view(row: LedgerRow) -> LedgerRowView:
     )
 
 
-def _in_arrow(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Response:
+def _in_arrow(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Pending[Response]:
+    return in_pieces(rows, _batch, lambda batches: stream_response(batches, *headers))
+
+
+def _batch(rows: Sequence[LedgerRow]) -> pa.RecordBatch:
     columns = {
         "number": integers([row.number for row in rows]),
         "queue": texts([row.queue for row in rows]),
@@ -383,4 +406,4 @@ def _in_arrow(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Respo
         "content_type": texts([row.content_type for row in rows]),
         "body": binaries([row.body for row in rows]),
     }
-    return stream_response(columns, *headers)
+    return batch_of(columns)

@@ -6,8 +6,8 @@ One file because the ways to show a message are one form with additions, each wr
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from typing import Annotated, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -16,6 +16,7 @@ from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.errors import InvalidRequest
+from penstock.faces import pieces
 from penstock.faces.answers import json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import (
@@ -34,6 +35,7 @@ from penstock.faces.native.arrow import (
     ARROW_MEDIA,
     ARROW_STREAM,
     NEXT_PAGE,
+    batch_of,
     binaries,
     instants,
     integers,
@@ -46,9 +48,13 @@ from penstock.faces.native.filters import FILTER, ages_of, query_filter, selecti
 from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission, actor_of
+from penstock.faces.pieces import in_pieces, json_items, json_list
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Found, Message, MessageState, PeekAfter, Scan
-from penstock.pending import Pending
+from penstock.pending import Pending, chained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -250,12 +256,15 @@ class _Messages:
     def claim(self, request: Request) -> Pending[Response]:
         [queue] = request.params
         asked = _read_claim(request.body)
-        told = _claimed_in_arrow if wants_arrow(request) else _claimed
+        in_arrow = wants_arrow(request)
         attempt = asked.attempt
         if attempt is not None:
             checked_word("attempt", attempt, limits.ATTEMPT_LENGTH)
         request.waits = asked.wait_ms > 0
-        return self._broker.claim(queue, asked.limit, asked.hold_ms, asked.wait_ms, attempt).map(told)
+        claimed = self._broker.claim(queue, asked.limit, asked.hold_ms, asked.wait_ms, attempt)
+        if asked.limit > pieces.ROWS:
+            return chained(claimed, _much_claimed_in_arrow if in_arrow else _much_claimed)
+        return claimed.map(_claimed_in_arrow if in_arrow else _claimed)
 
     def purge(self, request: Request) -> Pending[Response]:
         [queue] = request.params
@@ -272,8 +281,9 @@ class _Messages:
         if asked is not None:
             selection, ages = selection_of(asked), ages_of(asked)
             scanned = self._broker.scan(queue, selection, limit, ages, after)
-            return scanned.map(_scanned_in_arrow if wants_arrow(request) else _scanned)
-        return self._broker.peek(queue, limit, after).map(_peeked_in_arrow if wants_arrow(request) else _peeked)
+            return chained(scanned, _scanned_in_arrow if wants_arrow(request) else _scanned)
+        peeked = self._broker.peek(queue, limit, after)
+        return chained(peeked, _peeked_in_arrow if wants_arrow(request) else _peeked)
 
 
 def cursor_of(text: str | None) -> PeekAfter | None:
@@ -372,8 +382,32 @@ def _ready_at(message: Message) -> int:
     return 0 if message.ready_at == limits.BEHIND else message.ready_at
 
 
-def messages_in_arrow(messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]) -> Response:
+def messages_in_json(
+    messages: Sequence[Message], view: Callable[[Message], MessageView], others: Mapping[str, object] | None = None
+) -> Pending[Response]:
+    """A page with whatever else it tells."""
+
+    def make(some: Sequence[Message]) -> bytes:
+        return json_items([view(message) for message in some])
+
+    def put_together(made: list[bytes]) -> Response:
+        return json_response(200, {"messages": json_list(made), **(others or {})})
+
+    return in_pieces(messages, make, put_together)
+
+
+def messages_in_arrow(
+    messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]
+) -> Pending[Response]:
     """`claimed` adds what the holder of a claim needs."""
+
+    def make(some: Sequence[Message]) -> pa.RecordBatch:
+        return _batch(some, claimed)
+
+    return in_pieces(messages, make, lambda batches: stream_response(batches, *headers))
+
+
+def _batch(messages: Sequence[Message], claimed: bool) -> pa.RecordBatch:
     columns = {
         "id": texts([message.id for message in messages]),
         "body": binaries([message.body for message in messages]),
@@ -389,7 +423,7 @@ def messages_in_arrow(messages: Sequence[Message], claimed: bool = False, *heade
     # At the end, as all columns that were not there from the beginning.
     columns["group"] = texts([message.group for message in messages])
     columns["first_claimed_at"] = instants([message.first_claimed_at for message in messages])
-    return stream_response(columns, *headers)
+    return batch_of(columns)
 
 
 def _receipt(message: Message) -> str:
@@ -397,32 +431,43 @@ def _receipt(message: Message) -> str:
 
 
 def _claimed_in_arrow(messages: list[Message]) -> Response:
-    return messages_in_arrow(messages, claimed=True)
+    return stream_response([_batch(messages, claimed=True)])
 
 
 def _claimed(messages: list[Message]) -> Response:
     return json_response(200, ClaimedMessages([_claimed_view(message) for message in messages]))
 
 
+def _much_claimed_in_arrow(messages: list[Message]) -> Pending[Response]:
+    return messages_in_arrow(messages, claimed=True)
+
+
+def _much_claimed(messages: list[Message]) -> Pending[Response]:
+    return messages_in_json(messages, _claimed_view)
+
+
 def _purged(purged: int) -> Response:
     return json_response(200, PurgeCount(purged))
 
 
-def _peeked(messages: list[Message]) -> Response:
-    return json_response(200, MessagePage([_peeked_view(message) for message in messages], _after(messages)))
+def _peeked(messages: list[Message]) -> Pending[Response]:
+    return messages_in_json(messages, _peeked_view, {"after": _after(messages)})
 
 
-def _peeked_in_arrow(messages: list[Message]) -> Response:
+def _peeked_in_arrow(messages: list[Message]) -> Pending[Response]:
     after = _after(messages)
     return messages_in_arrow(messages, False, *[(AFTER, after.encode())] if after else [])
 
 
-def _scanned(scan: Scan) -> Response:
-    messages = [looked_at_view(found) for found in scan.messages]
-    return json_response(200, FilteredPage(messages, scan.examined, _cursor_text(scan.after)))
+def _scanned(scan: Scan) -> Pending[Response]:
+    found = {one.message.seq: one for one in scan.messages}
+    others = {"examined": scan.examined, "after": _cursor_text(scan.after)}
+    return messages_in_json(
+        [one.message for one in scan.messages], lambda message: looked_at_view(found[message.seq]), others
+    )
 
 
-def _scanned_in_arrow(scan: Scan) -> Response:
+def _scanned_in_arrow(scan: Scan) -> Pending[Response]:
     after = _cursor_text(scan.after)
     return messages_in_arrow(
         [found.message for found in scan.messages], False, *[(AFTER, after.encode())] if after else []

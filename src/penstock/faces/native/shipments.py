@@ -15,7 +15,13 @@ from penstock.faces.answers import Conflict, Ended, Error, json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import NumberParam, Op, Tag, also, answer, body
 from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, wants_arrow
-from penstock.faces.native.messages import MESSAGE_EXAMPLE, MessageView, message_view, messages_in_arrow
+from penstock.faces.native.messages import (
+    MESSAGE_EXAMPLE,
+    MessageView,
+    message_view,
+    messages_in_arrow,
+    messages_in_json,
+)
 from penstock.faces.native.requests import (
     AFTER_NUMBER,
     CONSUMER,
@@ -32,7 +38,7 @@ from penstock.faces.native.requests import (
 from penstock.faces.permission import Permission
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import ClaimedShipment, Message, Shipment, ShipmentRef
-from penstock.pending import Pending
+from penstock.pending import Pending, chained
 
 _Hold = Annotated[
     int,
@@ -234,7 +240,7 @@ class _Shipments:
         start = query_number(request, _START)
         limit = query_number(request, _LIMIT)
         read = self._broker.shipments.read(ref, start, limit)
-        return read.map(messages_in_arrow if wants_arrow(request) else _messages)
+        return chained(read, messages_in_arrow if wants_arrow(request) else _messages)
 
     def settle(self, request: Request) -> Pending[Response]:
         ref = _named(request)
@@ -265,5 +271,5 @@ def _told(shipment: Shipment) -> Response:
     return json_response(200, shipment)
 
 
-def _messages(messages: Sequence[Message]) -> Response:
-    return json_response(200, ShipmentPage([message_view(message) for message in messages]))
+def _messages(messages: Sequence[Message]) -> Pending[Response]:
+    return messages_in_json(messages, message_view)

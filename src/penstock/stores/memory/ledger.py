@@ -24,7 +24,7 @@ class MemoryLedger:
         rows = self._tables.ledger
         start = bisect_right(rows, after, key=lambda row: row.number)
         found = (row for row in islice(rows, start, None) if wanted is None or _is_wanted(row, wanted))
-        return _within(islice(found, limit), self._session.limits.claim_bytes)
+        return _within(islice(found, limit), self._session.limits.page_bytes)
 
     def latest(
         self,
@@ -37,7 +37,7 @@ class MemoryLedger:
         ledger = self._tables.ledger
         end = len(ledger) if below is None else bisect_left(ledger, below, key=lambda row: row.number)
         found: list[LedgerRow] = []
-        examined, room = 0, self._session.limits.claim_bytes
+        examined, room = 0, self._session.limits.page_bytes
         of_queue = (row for row in reversed(ledger[:end]) if wanted.queue in (None, row.queue))
         for row in islice(of_queue, rows):
             examined, below = examined + 1, row.number
@@ -91,7 +91,9 @@ class MemoryExports:
         self._session = session
         self._tables = session.tables
 
-    def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
+    def claim(
+        self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None, step: int | None = None
+    ) -> Export | Counted | None:
         export = self._known(ref, now)
         if export is None:
             own = self.list(ref.consumer, 0, len(self._tables.exports), now)
@@ -99,11 +101,11 @@ class MemoryExports:
             after = own[-1].through if own else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)
-            step = min(limit - counted.rows, self._session.limits.export_count_rows)
-            rows = self._rows(counted.through, step)
-            if rows:
-                counted = Counted(after, counted.first or rows[0].number, rows[-1].number, counted.rows + len(rows))
-            if len(rows) == step and counted.rows < limit:
+            most = min(limit - counted.rows, step or self._session.limits.export_count_rows)
+            found = self._rows(counted.through, most)
+            if found:
+                counted = Counted(after, counted.first or found[0].number, found[-1].number, counted.rows + len(found))
+            if len(found) == most and counted.rows < limit:
                 return counted
             if not counted.rows:
                 return None
@@ -124,7 +126,7 @@ class MemoryExports:
         if len(whole) < export.rows or whole[0].finished_at < ledger_before:
             raise ShipmentEnded(ref, "purged")
         rest = islice((row for row in whole if row.number > after), limit)
-        return _within(rest, self._session.limits.claim_bytes)
+        return _within(rest, self._session.limits.page_bytes)
 
     def _rows(self, after: int, limit: int) -> Sequence[LedgerRow]:
         rows = self._tables.ledger

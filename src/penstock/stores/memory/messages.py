@@ -114,7 +114,7 @@ class MemoryMessages:
         found = self._session.queue(queue)
         start = after or PeekAfter(0, 0)
         messages: list[Message] = []
-        room = self._session.limits.claim_bytes
+        room = self._session.limits.page_bytes
         for row in islice(self._tables.in_order(found.number, start.ready_at, start.seq), limit):
             messages.append(self._session.message(found, row))
             room -= row.size

@@ -21,7 +21,7 @@ class MemoryShipments:
         self._session = session
         self._tables = session.tables
 
-    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
+    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int, step: int | None = None) -> Shipment | None:
         consumer, number = ref.consumer, ref.number
         found = self._session.queue(ref.queue)
         row = self._known(found.number, ref, now)
@@ -37,12 +37,12 @@ class MemoryShipments:
             raise ShipmentEnded(ref, shipment.state)
         if shipment.state is ShipmentState.OPEN:
             return self._put(row, replace(shipment, until=max(shipment.until, now + hold_ms)))
-        step = max(0, min(self._session.limits.claim_rows, limit - len(row.seqs)))
+        most = max(0, min(step or self._session.limits.claim_rows, limit - len(row.seqs)))
         # A shipment is not read by its claim, so the size of its messages does not limit it.
         terms = ClaimTerms(limits.SHIPPED, limits.SHIPMENT_ROWS * limits.BODY_BYTES)
-        messages = claim(self._session, found, step, now, terms).messages
+        messages = claim(self._session, found, most, now, terms).messages
         row = replace(row, seqs=tuple(sorted((*row.seqs, *(message.seq for message in messages)))))
-        is_whole = len(messages) < step or len(row.seqs) >= limit
+        is_whole = len(messages) < most or len(row.seqs) >= limit
         if is_whole and not row.seqs:
             return None
         return self._put(
@@ -86,7 +86,7 @@ class MemoryShipments:
             raise ShipmentEnded(ref, state)
         kept = {message.seq: message for message in row.kept}
         messages: list[Message] = []
-        room = self._session.limits.claim_bytes
+        room = self._session.limits.page_bytes
         for seq in row.seqs[start : start + limit]:
             message = kept.get(seq) or self._tables.messages.get(seq)
             if message is None:

@@ -55,7 +55,9 @@ class Exports:
         self._ledger = ledger
         self._sql = session.engine.statements.of(ExportSql)
 
-    def claim(self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None) -> Export | Counted | None:
+    def claim(
+        self, ref: ExportRef, limit: int, now: int, counted: Counted | None = None, step: int | None = None
+    ) -> Export | Counted | None:
         engine = self._session.engine
         export = self._find(ref, now)
         if export is None:
@@ -66,11 +68,11 @@ class Exports:
             after = last.through if last else 0
             if counted is None or counted.after != after:
                 counted = Counted(after, 0, after, 0)
-            step = min(limit - counted.rows, self._session.limits.export_count_rows)
-            [(rows, first, through)] = engine.rows(self._sql.count, (counted.through, end, step))
-            if rows:
-                counted = Counted(after, counted.first or first, through, counted.rows + rows)
-            if rows == step and counted.rows < limit:
+            most = min(limit - counted.rows, step or self._session.limits.export_count_rows)
+            [(found, first, through)] = engine.rows(self._sql.count, (counted.through, end, most))
+            if found:
+                counted = Counted(after, counted.first or first, through, counted.rows + found)
+            if found == most and counted.rows < limit:
                 return counted
             if not counted.rows:
                 return None

@@ -118,7 +118,7 @@ class Ledger:
         looked_at = sorted(looked_at, reverse=True)[:rows]
         since, before = _times(wanted)
         found_rows: list[Row] = []
-        examined, room, place = 0, self._session.limits.claim_bytes, 0
+        examined, room, place = 0, self._session.limits.page_bytes, 0
         for number, size, outcome, finished_at in looked_at:
             if len(found_rows) == limit or room <= 0:
                 break
@@ -172,7 +172,7 @@ class Ledger:
         if not measured:
             return []
         sizes = list(accumulate(int(size) for _, size in measured))
-        fitting = measured[: bisect_left(sizes, self._session.limits.claim_bytes) + 1]
+        fitting = measured[: bisect_left(sizes, self._session.limits.page_bytes) + 1]
         engine, origin = self._session.engine, self._session.origin
         return [
             LedgerRow(

@@ -84,7 +84,7 @@ class Messages:
         session, engine = self._session, self._session.engine
         found = session.queue(queue)
         start = after or _START
-        room = session.limits.claim_bytes
+        room = session.limits.page_bytes
         rows = engine.rows_within(self._sql.peek_here, (found.number, start.ready_at, start.seq, limit), room)
         room -= size_of(rows)
         if len(rows) < limit and room > 0:

@@ -128,7 +128,7 @@ class Shipments:
         self._claims = claims
         self._sql = session.engine.statements.of(ShipmentSql)
 
-    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int) -> Shipment | None:
+    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int, step: int | None = None) -> Shipment | None:
         queue = self._session.queue(ref.queue)
         # Else two servers make the same shipment at once.
         self._session.lock_queue(queue.number)
@@ -142,17 +142,17 @@ class Shipments:
         until = now + hold_ms
         if row is not None and row.state is ShipmentState.OPEN:
             self._prolong(row, max(row.until, until))
-        elif not self._gather(queue, ref, row, limit, now, until):
+        elif not self._gather(queue, ref, row, limit, now, until, step or self._session.limits.claim_rows):
             return None
         return self._demand(queue, ref, now).shown(ref.queue)
 
     def _gather(
-        self, queue: Queue, ref: ShipmentRef, row: ShipmentRecord | None, limit: int, now: int, until: int
+        self, queue: Queue, ref: ShipmentRef, row: ShipmentRecord | None, limit: int, now: int, until: int, most: int
     ) -> bool:
-        """Claim one unit's worth of messages. False, and no shipment, where nothing at all is ready."""
+        """Claim one step's worth of messages. False, and no shipment, where nothing at all is ready."""
         engine, sql = self._session.engine, self._sql
         messages, size = (row.messages, row.bytes) if row else (0, 0)
-        step = max(0, min(self._session.limits.claim_rows, limit - messages))
+        step = max(0, min(most, limit - messages))
         terms = Terms(limits.SHIPPED, reads=False)
         taken, more = self._claims.take(queue, step, now, terms) if step else ([], False)
         messages += len(taken)
@@ -200,7 +200,7 @@ class Shipments:
         kept_since = now - session.limits.shipment_kept_ms
         if row.ended_at is not None and (row.kept != _READABLE or row.ended_at < kept_since):
             raise ShipmentEnded(ref, row.state)
-        room = session.limits.claim_bytes
+        room = session.limits.page_bytes
         messages: list[Message] = []
         wanted = runs.part(self._runs_of(row), start, limit)
         for statement, which, params in runs.each_run(engine, self._sql.read, wanted):

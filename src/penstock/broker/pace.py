@@ -1,0 +1,79 @@
+"""How large the steps of long work are: so many rows, and fewer where those take too long.
+
+What a row costs is not known beforehand: one has a body of a megabyte, another a hundred twins, a third lies on a slow
+disk. So a step that has lasted longer than `step_ms` is followed by one with half the rows, and one that has taken far
+less by one with twice as many, up to the full size. Each kind of task has a pace of its own.
+
+Where half the rows take as long as all of them, it is not the rows: a database far away answers no sooner. Then the
+size is what it was before, for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from penstock.limits import Limits
+
+# How often the full size may be halved.
+_HALVINGS: Final = 6
+# A step that takes less than this part of its time may be twice as large.
+_EASY: Final = 0.25
+# Half the rows should take less than this part of what all of them took.
+_HELPED: Final = 0.75
+# Steps after which another try is made where halving did not help.
+_PATIENCE: Final = 100
+
+
+class _Kind:
+    """`took_s` is how long the step lasted for which the size was halved."""
+
+    __slots__ = ("halvings", "rest", "took_s")
+
+    def __init__(self) -> None:
+        self.halvings = 0
+        self.took_s = 0.0
+        self.rest = 0
+
+
+class Pace:
+    """Units in several threads share one: what they note about a kind at the same time may be lost, which does not
+    matter."""
+
+    def __init__(self, limits: Limits, stopwatch: Callable[[], float]) -> None:
+        self.stopwatch = stopwatch
+        self.step_s = limits.step_ms / 1_000
+        self.unit_s = limits.unit_ms / 1_000
+        self._sizes = [limits.divided(2**halvings) for halvings in range(_HALVINGS + 1)]
+        self._kinds: dict[str, _Kind] = {}
+
+    def limits(self, kind: str) -> Limits:
+        """Those of the next step of this kind of task."""
+        known = self._kinds.get(kind)
+        return self._sizes[0 if known is None else known.halvings]
+
+    def note(self, kind: str, took_s: float) -> None:
+        """How long a step of this kind has taken."""
+        known = self._kinds.get(kind)
+        if known is None:
+            if took_s <= self.step_s:
+                return  # most tasks are small, and are never heard of here
+            known = self._kinds[kind] = _Kind()
+        if known.rest:
+            known.rest -= 1
+        elif took_s > self.step_s:
+            self._shrink(known, took_s)
+        elif known.halvings and took_s < self.step_s * _EASY:
+            known.halvings -= 1
+            known.took_s = 0.0
+        else:
+            known.took_s = 0.0
+
+    def _shrink(self, known: _Kind, took_s: float) -> None:
+        if known.took_s and took_s > known.took_s * _HELPED:
+            known.halvings -= 1
+            known.took_s = 0.0
+            known.rest = _PATIENCE
+        elif known.halvings < _HALVINGS:
+            known.halvings += 1
+            known.took_s = took_s
