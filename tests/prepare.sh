@@ -11,6 +11,8 @@ command -v pgrep >/dev/null || missing="$missing procps"
 PATH="$PATH:/usr/sbin:/sbin"
 command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
 command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
+command -v nft >/dev/null || missing="$missing nftables"
+command -v ip >/dev/null || missing="$missing iproute2"
 command -v faketime >/dev/null || missing="$missing faketime"
 # Only the binaries are used (devtools/databases.py): no service of theirs needs to run.
 command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"

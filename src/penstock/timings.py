@@ -14,8 +14,8 @@ class Timings:
     # How soon an operation that found the store locked by another process tries again, and for how long it does.
     busy_retry_s: float = 0.001
     busy_patience_s: float = 10.0
-    # How long callers wait for a store that works in threads.
-    store_timeout_s: float = 10.0
+    # How long callers wait for a store that does not answer.
+    store_timeout_s: float = 5.0
     # How long one proof that the store can be written to is good for.
     prove_s: float = 1.0
     # How long a probe, or a scrape, waits for the store before it says that there was no answer. Orchestrators wait for

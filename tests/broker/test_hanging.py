@@ -32,8 +32,10 @@ class Hanging:
         self.store = store
         self.entered = threading.Event()
         self._may_go_on = threading.Event()
+        self._is_lost = False
 
     def hang(self) -> None:
+        self._is_lost = False
         self.entered.clear()
         self._may_go_on.clear()
         self.store.on_begin = self._wait
@@ -41,6 +43,13 @@ class Hanging:
     def _wait(self, _unit: UnitRecord) -> None:
         self.entered.set()
         assert self._may_go_on.wait(60)
+        if self._is_lost:
+            raise StoreUnavailable("the connection was lost")
+
+    def lose(self) -> None:
+        """What hangs fails, because its connection is given up, and so does what follows."""
+        self._is_lost = True
+        self._may_go_on.set()
 
     def go_on(self) -> None:
         self.store.on_begin = lambda _unit: None
@@ -132,6 +141,25 @@ async def test_while_it_hangs_nothing_is_gathered(
     assert first
     said = [record.message for record in caplog.records if record.name.startswith("penstock.broker")]
     assert [word.partition(" for ")[0] for word in said] == ["the store has not answered", "the store answers again"]
+
+
+async def test_a_connection_that_is_lost_is_not_an_answer(bench: Bench, hanging: Hanging) -> None:
+    """One caller at a time tries whether the store answers; the others are refused at once."""
+    hanging.hang()
+    bench.send(b"lost")
+    await time_passes(bench, hanging)
+    hanging.lose()
+    commit = bench.broker._commit
+    while commit._arrived or not commit._lanes.is_free():
+        await asyncio.sleep(0.01)
+    hanging.hang()
+    tries = told(bench.send(b"tries"))
+    refused = told(bench.send(b"refused"))
+    assert (tries, [type(error) for error in refused]) == ([], [StoreUnavailable])
+    hanging.go_on()
+    await back(bench)
+    assert (len(tries), isinstance(tries[0], StoreUnavailable)) == (1, False)
+    assert await bench.seen() == [b"tries"]
 
 
 @pytest.mark.parametrize("backoff", [None, Backoff(3_600_000, 3_600_000)])

@@ -110,6 +110,14 @@ class Crowd:
         for thread in self._senders + self._claimers:
             thread.join()
 
+    @contextmanager
+    def at_work(self, senders: int, claimers: int) -> Iterator[None]:
+        self.start(senders, claimers)
+        try:
+            yield
+        finally:
+            self.stop()
+
     def finish(self) -> None:
         """Wait until all that the senders had to send is processed."""
         for thread in self._senders:

@@ -13,6 +13,7 @@ import pytest
 from devtools.databases import MariadbServer, PostgresServer, Server
 from tests.databases import required
 from tests.faults.crowd import Crowd, running
+from tests.faults.refused import check_refusals
 from tests.faults.sessions import cut_off, observing
 from tests.servers import WORKERS, ServerProcess
 from tests.talk import Reply, Talk
@@ -72,24 +73,6 @@ def _again(place: Place) -> Iterator[None]:
     wait_until(place.server.is_green)
 
 
-REQUESTS = [
-    ("POST", "/v1/queues/q/messages", {"messages": [{"body": "x"}]}),
-    ("POST", "/v1/queues/q/claim", {"wait_ms": 60_000}),
-    ("GET", "/v1/queues", None),
-    ("POST", "/messages/q", b"x"),
-    ("GET", "/messages/q", None),
-    ("DELETE", "/messages/0199a8c2-51f4-7abc-9def-00000000002a", None),
-    ("POST", "/queue/1/q/send", "1"),
-    ("GET", "/dedupq/1/q/poll", None),
-    ("POST", "/queue/1/_move?from=a&to=b", None),
-]
-
-
-def ask(talk: Talk, method: str, path: str, body: bytes | str | dict | None) -> Reply:
-    headers = {"content_type": "application/json"} if isinstance(body, str) else {}
-    return talk(method, path, body, **headers)
-
-
 def send(talk: Talk, queue: str, body: str) -> Reply:
     return talk("POST", f"/v1/queues/{queue}/messages", {"messages": [{"body": body}]})
 
@@ -105,12 +88,7 @@ def test_a_stopped_database_is_told_at_once_and_forgotten_when_it_is_back(place:
     assert send(talk, "q", "before").status == 201
     processes = place.server.processes()
     place.database.stop()
-    for method, path, body in REQUESTS:
-        # A claim that asks to wait is not let in either: the client's own patience ends before its wait does.
-        reply = ask(talk, method, path, body)
-        assert (reply.status, int(reply.headers["Retry-After"]) > 0) == (503, True), (method, path, reply.body)
-    health = talk("GET", "/health")
-    assert (health.status, health.body) == (200, b"red")
+    check_refusals(talk)
     place.database.start()
     wait_until(place.server.is_green)
     assert send(talk, "q", "after").status == 201
@@ -181,17 +159,20 @@ def test_a_database_that_hangs_for_long_is_told_and_forgotten_when_it_goes_on(
     place: Place, talk: Talk, hurried: ServerProcess
 ) -> None:
     assert talk("PUT", "/v1/queues/hangs").status == 201
+    assert talk("PUT", "/v1/queues/waits").status == 201
     assert send(talk, "hangs", "before").status == 201
-    with Talk(hurried.url, timeout=100) as refused:
+    with Talk(hurried.url, timeout=100) as refused, Talk(hurried.url, 100) as one, ThreadPoolExecutor(1) as pool:
+        poll = pool.submit(claim, one, "waits", wait_ms=60_000)
+        wait_until(lambda: hurried.waiting_claims() == 1)
         place.database.pause()
-        for method, path, body in REQUESTS:
-            reply = ask(refused, method, path, body)
-            assert (reply.status, int(reply.headers["Retry-After"]) > 0) == (503, True), (method, path, reply.body)
-        assert refused("GET", "/health").body == b"red"
+        check_refusals(refused)
+        assert not poll.done()
         place.database.resume()
         wait_until(lambda: refused("GET", "/health").body == b"green")
         wait_until(lambda: send(refused, "hangs", "after").status == 201)
-    wait_until(place.server.is_green)
+        wait_until(place.server.is_green)
+        assert send(talk, "waits", "awaited").status == 201
+        assert poll.result() == ["awaited"]
     before, *after = claim(talk, "hangs")
     # One that was refused for being late may have been stored all the same.
     assert (before, set(after)) == ("before", {"after"})
@@ -221,6 +202,13 @@ def test_a_server_ends_although_its_database_hangs(place: Place, talk: Talk, hur
         assert send(refused, "ends", "x").status == 503
     assert hurried.terminate() == 0
     assert "stopped without the store" in hurried.log.read_text()
+
+
+def test_a_server_does_not_wait_long_for_a_database_that_hangs_when_it_starts(place: Place, tmp_path: Path) -> None:
+    place.database.pause()
+    server = ServerProcess(tmp_path, "--store", place.store, waits=False)
+    assert server.wait() == 4
+    assert "the database cannot be reached" in server.log.read_text()
 
 
 def test_connections_that_are_cut_off_under_load(place: Place) -> None:

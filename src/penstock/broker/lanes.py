@@ -2,7 +2,8 @@
 
 A database may hang: it keeps its connections and does not answer. A thread that waits for it cannot be called back. But
 its callers can be told, and so can those who wait for a thread; and while every thread hangs, new callers are told at
-once. What such a thread does in the end is not told to anyone.
+once. What such a thread does in the end is not told to anyone. If it comes back because its connection was lost, the
+store has not answered yet: from then on one operation at a time tries whether it does.
 
 Sends may go without a thread where the store can do that: see `express.py`.
 """
@@ -59,7 +60,7 @@ class Lanes:
         self._errands: list[_Errand] = []
         self._came_back = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        # Whether every lane has been at the store for longer than a caller waits.
+        # Whether every lane has been at the store for longer than a caller waits, and the store has not answered since.
         self.hangs = False
 
     def is_free(self) -> bool:
@@ -68,7 +69,7 @@ class Lanes:
     def admit(self, operation: Operation) -> bool:
         """Its time counts from now on. False where the store hangs, and its caller has been told so."""
         operation.since = self._loop.time()
-        if self.hangs and not operation.is_patient():
+        if self.hangs and (self._errands or self._arrived) and not operation.is_patient():
             operation.give_up(self.no_answer())
             return False
         if self._timer is None:
@@ -89,7 +90,7 @@ class Lanes:
         def come_back(stirred: set[str]) -> None:
             self._errands.remove(errand)
             self._came_back.set()
-            if self.hangs:
+            if self.hangs and not all(isinstance(one.result, StoreUnavailable) for one in operations):
                 self.hangs = False
                 log.info("the store answers again")
             served(operations, stirred)

@@ -62,8 +62,8 @@ class Config:
         2, "Connections to a store in a database server that work at once; one more listens.", least=1, most=64
     )
     store_timeout_s: float = _seconds(
-        10.0,
-        "Seconds that a request waits for a store in a database server, or mqcore:// one, before it is answered 503.",
+        5.0,
+        "Seconds that a request waits for a store that does not answer before it is answered 503.",
     )
     workers: int = _setting(
         1,

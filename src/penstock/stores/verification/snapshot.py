@@ -137,6 +137,7 @@ class _MariaSnapshot:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self.rows("SET SESSION sql_mode = @@sql_mode /*M!100300 , idle_transaction_timeout = 0 */")
         self.rows("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self.rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 

@@ -8,6 +8,7 @@ One file because the driver, the statements and the wake-ups of a database chang
 from __future__ import annotations
 
 import logging
+import socket
 import ssl as tls
 import threading
 import time
@@ -54,11 +55,23 @@ _EXCHANGE_SIZE = 4 * 1024 * 1024
 _SHORT_BYTES = 2 * 1024
 _TICKETS_KEPT = 10_000
 _LOCK_TIMEOUT_MS = 10_000
+# How long a database may take to let us in.
+_CONNECT_S = 5
+# Where nothing is heard of the host for so long, the connection is lost, as in `postgresql.py`: bytes that it does not
+# confirm, and an idle connection on which it does not confirm three questions whether it is there.
+_SILENT_S = 10
+_TCP_OPTIONS = (
+    (socket.TCP_NODELAY, 1),
+    (socket.TCP_USER_TIMEOUT, _SILENT_S * 1000),
+    (socket.TCP_KEEPIDLE, 5),
+    (socket.TCP_KEEPINTVL, 2),
+    (socket.TCP_KEEPCNT, 3),
+)
 # In UTC no hour comes twice. A client that holds locks and has gone must not keep the others waiting; for that, MySQL
 # has no setting.
 _SETTINGS = """
     SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',
-                innodb_lock_wait_timeout = {lock_timeout_s} /*M!100300 , idle_transaction_timeout = 60 */"""
+                innodb_lock_wait_timeout = {lock_timeout_s} /*M!100300 , idle_transaction_timeout = 20 */"""
 _ENTRIES_KEPT = 100
 # Connections that can be seen by others: each holds a lock of its own, as there are none in share.
 _PLACES = 64
@@ -493,6 +506,7 @@ class MariaDatabase:
             )
         self._database = database
         self._entries_kept = entries_kept
+        self._answer_timeout_s = answer_timeout_s
         self._options: dict[str, Any] = {
             "host": parts.hostname,
             "port": port,
@@ -500,9 +514,10 @@ class MariaDatabase:
             "password": unquote_to_bytes(parts.password or ""),  # the driver would write it in Latin-1
             "database": database,
             "charset": "utf8mb4",
-            "connect_timeout": 5,
-            "read_timeout": answer_timeout_s,
+            # Until it has let us in; see `connection`.
+            "read_timeout": _CONNECT_S,
             "write_timeout": 60,
+            "defer_connect": True,
             "client_flag": CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS,
             "init_command": _SETTINGS.format(lock_timeout_s=max(1, lock_timeout_ms // 1000)),
         }
@@ -515,10 +530,22 @@ class MariaDatabase:
             raise InvalidSetting(f"ssl_ca of the MariaDB store cannot be used: {error}") from error
 
     def connection(self) -> pymysql.Connection[Any]:
+        """The driver has one time limit for all answers, and none that lets a connection be lost when a network drops
+        what is sent: it gets a socket of ours."""
         try:
-            return pymysql.connect(**self._options)
+            connection: pymysql.Connection[Any] = pymysql.connect(**self._options)
+            connection.connect(self._socket())
         except (pymysql.Error, OSError) as error:
             raise StoreUnavailable(f"the database cannot be reached: {error}") from error
+        connection._read_timeout = self._answer_timeout_s  # type: ignore[attr-defined]
+        return connection
+
+    def _socket(self) -> socket.socket:
+        made = socket.create_connection((self._options["host"], self._options["port"]), _CONNECT_S)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _TCP_OPTIONS:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+        return made
 
     def connect(self) -> NetworkEngine:
         connection = self.connection()

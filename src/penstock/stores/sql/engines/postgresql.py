@@ -81,6 +81,10 @@ _OPTIONS = {
 _LOCK_TIMEOUT_MS = 10_000
 _SETTINGS = (
     "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
+    # The database, too, lets go of a client that a network keeps from it. By a socket of its own machine, it does not
+    # heed this.
+    "SET tcp_user_timeout = 10000; SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; "
+    "SET tcp_keepalives_count = 3; "
     "SET client_encoding = 'UTF8'; SET default_transaction_isolation = 'read committed'; "
     # Every statement of ours has its index, and finds few rows through it. Where statistics are old, the planner would
     # rather read a whole table, or all that an index names. And it need not plan a statement each time it is asked.
