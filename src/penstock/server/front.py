@@ -34,7 +34,8 @@ from penstock.timings import Timings
 
 
 class Front:
-    """`start` and `stop` are called on its event loop. The meter is that of its process."""
+    """`start` and `stop` are called on its event loop. The meter is that of its process. With `understudy_of`, it
+    stands in for another front of the same process, and has its API keys."""
 
     def __init__(
         self,
@@ -46,11 +47,14 @@ class Front:
         ssl: tls.SSLContext | None,
         timings: Timings = Timings(),
         clock: Clock = system_clock,
+        understudy_of: Front | None = None,
     ) -> None:
         timings = chosen_timings(config, timings)
         self._config = config
         self._ssl = ssl
-        keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper)
+        is_live = understudy_of is None
+        keyring = understudy_of.keyring if understudy_of else Keyring(facts.secret, facts.keys, config.sigv4_pepper)
+        self.keyring: Keyring = keyring
         self.faces = chosen_faces(config.faces, facts.url, facts.missing)
         origins = Origins(own_names(config), local=is_loopback(config.host))
         patience = Patience(timings, wrong_keys=meter.place.wrong_keys)
@@ -67,8 +71,8 @@ class Front:
                 by_tls=ssl is not None,
                 reports=meter.reports,
             )
-        self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
-        self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
+        self.keys = KeyWatch(keyring, broker, loop, timings) if is_live and "keys" not in facts.missing else None
+        self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s, is_live)
         ask_store = StoreLook(broker, loop, config.metrics_queues, timings.probe_s)
         kind = kind_of(facts.url).scheme
         served = face_routes(self.faces, broker, keyring, config, meter.report, ask_store, self._probes, console, kind)
@@ -115,7 +119,15 @@ class Front:
         self._probes.is_stopping = True
         if self.keys is not None:
             self.keys.stop()
+        await self.close(grace_s)
+
+    async def close(self, grace_s: float) -> None:
+        """The same for a front that may start again."""
         await self._listener.stop(grace_s)
+
+    def descriptors(self) -> list[int]:
+        """Of the sockets on which it listens now."""
+        return self._listener.descriptors()
 
     def _are_keys_known(self) -> bool:
         return self.keys is None or self.keys.is_current
