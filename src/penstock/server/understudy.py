@@ -50,11 +50,9 @@ class Understudy:
         self._loop = uvloop.new_event_loop()
         beat = lambda: app.board.beat_at("server")  # noqa: E731
         self._pulse = Pulse(beat, config.store_timeout_s, self._loop, self._step_in, self._step_back)
-        broker = RemoteBroker(config.store_timeout_s)
-        broker.fall_silent(self._pulse.no_answer())
+        self._config = config
         self._meter = Meter(app.board.place(UNDERSTUDY), self._loop, of_process=False)
-        facts = app.committer.facts
-        self._front = Front(config, broker, facts, self._loop, self._meter, app.ssl, understudy_of=app.front)
+        self._front: Front | None = None
         self._grace_s = max(config.stop_grace_s, _SHORTEST_GRACE_S)
         self._is_told_to_stop = False
         self._is_overdue = False
@@ -78,11 +76,19 @@ class Understudy:
     # In its own thread
 
     def _run(self) -> None:
+        # Here, because it takes a while; and now, because it reads files, which the disk might hang with later.
+        self._front = self._made_front()
         # Else one that is pending could not be told from one that is not there.
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
         self._loop.add_reader(self._woken, self._pass_on)
         self._loop.call_soon(self._pulse.start)
         self._loop.run_forever()
+
+    def _made_front(self) -> Front:
+        broker = RemoteBroker(self._config.store_timeout_s)
+        broker.fall_silent(self._pulse.no_answer())
+        facts, ssl = self._app.committer.facts, self._app.ssl
+        return Front(self._config, broker, facts, self._loop, self._meter, ssl, understudy_of=self._app.front)
 
     def _step_in(self) -> None:
         if self._is_overdue:
@@ -101,13 +107,14 @@ class Understudy:
 
     async def _serve(self) -> None:
         sockets = [socket.socket(fileno=os.dup(one)) for one in self._app.front.descriptors()]
-        if sockets:
+        if sockets and self._front is not None:
             await self._front.start(sockets)
 
     async def _hand_back(self, serving: asyncio.Task[None] | None) -> None:
         if serving is not None:
             await serving
-        await self._front.close(_GRACE_S)
+        if self._front is not None:
+            await self._front.close(_GRACE_S)
         self._meter.write()
 
     def _pass_on(self) -> None:
