@@ -2,7 +2,7 @@
 
 SQLite works on the event loop itself, and a disk that hangs holds it up. So a loop beats: by a timer of its own it
 changes a number again and again. One that looks at the number in vain, and often enough, knows that the loop stands
-still. Looks are counted and not seconds: whoever was stopped together with the loop must not take it for dead.
+still. Looks are counted and not seconds: one that was stopped together with the loop must not take it for dead.
 """
 
 from __future__ import annotations
