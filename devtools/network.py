@@ -1,7 +1,7 @@
 """A network of our own, in which packets can be dropped without a word.
 
 The calling thread leaves the network of the machine for an empty one with a loopback device; so do the threads and the
-processes that it starts from then on. Nobody else notices, nothing has a name, and it is gone with the last of them.
+processes that it starts from then on. No one else notices, nothing has a name, and it is gone with the last of them.
 """
 
 from __future__ import annotations

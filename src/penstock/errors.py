@@ -186,6 +186,10 @@ class StoreUnavailable(TryAgain):
     retry_after_s = 5
 
 
+class StoreSilent(StoreUnavailable):
+    """It has not answered in time: what was asked of it may still happen."""
+
+
 class CommitterGone(StoreUnavailable):
     pass
 

@@ -11,7 +11,7 @@ from msgspec import Raw
 from penstock.bridge import frames
 from penstock.bridge.calls import Calls, SendCall, VerbCall, encode
 from penstock.bridge.frames import FrameWriter
-from penstock.errors import InvalidRequest, QueueExists, QueueNotFound, SettingFixed, StoreUnavailable
+from penstock.errors import InvalidRequest, QueueExists, QueueNotFound, SettingFixed, StoreSilent, StoreUnavailable
 from penstock.model import Dedup, DedupScope, Draft, Groups, Message, QueueChange, Receipt, Settings, ShipmentRef
 from tests.bridge.conftest import Bridged, result
 
@@ -75,6 +75,50 @@ async def test_calls_of_one_turn_leave_in_one_frame(bridged: Bridged) -> None:
     pendings.append(bridged.remote.claim("q", 1))
     await asyncio.gather(*map(result, pendings))
     assert len(written) == 1
+
+
+async def test_a_committer_that_does_not_answer_refuses_and_is_taken_up_again(bridged: Bridged) -> None:
+    broker = bridged.remote
+    loop = asyncio.get_running_loop()
+    for queue in ("q", "poll"):
+        await result(broker.create_queue(queue, Settings()))
+    await result(broker.send("q", [Draft(b"1")]))
+    waits = result(broker.claim("poll", 1, 60_000, 60_000))
+    await asyncio.sleep(0)  # it leaves
+    while not bridged.local.waiting_claims():
+        await asyncio.sleep(0.001)
+    since = loop.time()
+    # Under way, and not answered yet.
+    late = [broker.claim("q", 1, 60_000), broker.claim("poll", 1, 60_000, 60_000), broker.send("q", [Draft(b"2")])]
+    broker.fall_silent("no answer", since)
+    late += [broker.list_queues(0, 1), broker.send("q", [Draft(b"refused")]), broker.check()]
+    for pending in late:
+        with pytest.raises(StoreSilent, match="no answer"):
+            await result(pending)
+    broker.speak_again()
+    assert broker.bridge is bridged.bridge
+    # What was claimed for those who were refused is given back; what had not left has not happened.
+    [one] = await result(broker.claim("q", 1, 60_000, 60_000))
+    [two] = await result(broker.claim("q", 1, 60_000, 60_000))
+    assert {one.body, two.body} == {b"1", b"2"}
+    await result(broker.send("poll", [Draft(b"first"), Draft(b"second")]))
+    [message] = await waits
+    assert message.body == b"first"
+    [other] = await result(broker.claim("poll", 1, 60_000, 60_000))
+    assert other.body == b"second"
+
+
+async def test_a_claim_whose_time_is_over_while_the_committer_is_silent_is_told(bridged: Bridged) -> None:
+    broker = bridged.remote
+    await result(broker.create_queue("q", Settings()))
+    hung = broker.claim("q", 1, 60_000, 50)
+    bridged.desk_transport.pause_reading()
+    broker.fall_silent("no answer", asyncio.get_running_loop().time())
+    with pytest.raises(StoreSilent):
+        await result(hung)
+    bridged.desk_transport.resume_reading()
+    broker.speak_again()
+    assert (await result(broker.count("q"))).total == 0
 
 
 async def test_a_claim_whose_caller_has_gone_is_called_off(bridged: Bridged) -> None:

@@ -80,7 +80,7 @@ def send(talk: Talk, queue: str, body: str) -> Reply:
 
 
 def test_a_network_that_drops_packets_is_told_and_forgotten_when_it_is_mended(place: Place, talk: Talk) -> None:
-    """For so long that no packet of an old connection would be sent again soon: they are given up, and made anew."""
+    """For so long that no packet of an old connection would be sent again soon: they are given up, and made again."""
     crowd = Crowd([place.server.url], "dropped")
     crowd.create()
     wait_until(lambda: talk("PUT", "/v1/queues/poll").status in (200, 201))

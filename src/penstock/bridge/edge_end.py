@@ -18,7 +18,7 @@ from penstock.bridge.calls import AckCall, Calls, ClaimCall, SendCall, VerbCall,
 from penstock.bridge.failures import error_of
 from penstock.bridge.frames import BrokenBridge, FrameReader, FrameWriter
 from penstock.bridge.verbs import VERBS
-from penstock.errors import CommitterGone, StoreUnavailable
+from penstock.errors import CommitterGone, StoreSilent, StoreUnavailable
 from penstock.model import Draft, Message, Receipt, Sent, Settings
 from penstock.pending import Pending, rejected
 
@@ -54,6 +54,9 @@ class EdgeEnd:
         self._called_off: list[int] = []
         # Claims that may be repeated.
         self._with_attempt: set[int] = set()
+        # Claims that may wait: since when, and until when.
+        self._waiting: dict[int, tuple[float, float]] = {}
+        self._is_silent = False
         self._bytes = 0
         self._scheduled = False
         # While the committer is behind, calls are kept, and not yet made into frames.
@@ -90,6 +93,8 @@ class EdgeEnd:
         self._claims.append(ClaimCall(number, queue, limit, hold_ms, wait_ms, attempt))
         if wait_ms:
             pending.on_cancel = partial(self._call_off, number)
+            now = self._loop.time()
+            self._waiting[number] = now, now + wait_ms / 1000
         if attempt is not None:
             self._with_attempt.add(number)
         return pending
@@ -130,6 +135,33 @@ class EdgeEnd:
         timer = self._loop.call_later(seconds, tell, late)
         self.call(verb, arguments).listen(tell, tell)
         return told
+
+    def give_up(self, why: str, since: float) -> None:
+        """The committer does not answer: tell the callers, all but claims that have waited since then or longer. They
+        go on waiting until their time is over. What comes of a call all the same is not told to anyone."""
+        self._is_silent = True
+        for number in list(self._pending):
+            begun, until = self._waiting.get(number, (since + 1.0, 0.0))
+            if begun <= since:
+                self._loop.call_at(until, self._end_wait, number, why)
+            else:
+                self._forsake(number, why)
+
+    def go_on(self) -> None:
+        """The committer answers again."""
+        self._is_silent = False
+
+    def _end_wait(self, number: int, why: str) -> None:
+        """If the committer answers again, it is the one to say that there is no message."""
+        if self._is_silent and number in self._waiting:
+            self._forsake(number, why)
+
+    def _forsake(self, number: int, why: str) -> None:
+        pending = self._pending[number]
+        late = self._pending[number] = Pending()
+        late.is_abandoned = True
+        self._waiting.pop(number, None)
+        self._tell(pending, StoreSilent(why))
 
     def _is_full(self) -> bool:
         """Whether the committer is so far behind that more would only fill the memory."""
@@ -199,7 +231,7 @@ class EdgeEnd:
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None
         self._lost(self)
-        pending, self._pending = self._pending, {}
+        pending, self._pending, self._waiting = self._pending, {}, {}
         for one in pending.values():
             self._tell(one, gone())
 
@@ -225,6 +257,7 @@ class EdgeEnd:
             self._tell(pending.pop(sent.number), sent.sent)
         for claimed in answers.claimed:
             waiting = pending.pop(claimed.number)
+            self._waiting.pop(claimed.number, None)
             if waiting.is_abandoned and claimed.messages and claimed.number not in self._with_attempt:
                 self._give_back(claimed.messages)
             else:
@@ -238,6 +271,7 @@ class EdgeEnd:
         for failed in answers.failed:
             self._results.pop(failed.number, None)
             self._with_attempt.discard(failed.number)
+            self._waiting.pop(failed.number, None)
             self._tell(pending.pop(failed.number), error_of(failed))
 
     def _give_back(self, messages: Sequence[Message]) -> None:

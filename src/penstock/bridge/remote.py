@@ -1,7 +1,7 @@
 """The broker of another process, as the faces of an edge see it: see `broker/protocol.py`.
 
 Without a bridge, because the committer has just died, every call is rejected with StoreUnavailable, and so is what was
-under way: whether it has happened is not known.
+under way: whether it has happened is not known. The same holds for a committer that lives and does not answer.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.bridge.edge_end import EdgeEnd, gone
 from penstock.broker.protocol import Keys
+from penstock.errors import StoreSilent, StoreUnavailable
 from penstock.model import (
     ALL_QUEUES,
     ANY_AGE,
@@ -71,6 +72,9 @@ class RemoteBroker:
     def __init__(self, check_s: float) -> None:
         self.bridge: EdgeEnd | None = None
         self._check_s = check_s
+        # Why there is no bridge, if not because the committer has gone; and the one that is there all the same.
+        self._why = ""
+        self._silent: EdgeEnd | None = None
         self.moves = RemoteMoves(self)
         self.shipments = RemoteShipments(self)
         self.ledger = RemoteLedger(self)
@@ -82,20 +86,43 @@ class RemoteBroker:
         """A bridge that has broken. There may be a new one already."""
         if self.bridge is bridge:
             self.bridge = None
+        if self._silent is bridge:
+            self._silent = None
+
+    def fall_silent(self, why: str, since: float = 0.0) -> None:
+        """The committer does not answer, and until it does, calls are refused. See `EdgeEnd.give_up`."""
+        self._why = why
+        self._silent, self.bridge = self.bridge, None
+        if self._silent is not None:
+            self._silent.give_up(why, since)
+
+    def speak_again(self) -> None:
+        self._why = ""
+        silent, self._silent = self._silent, None
+        if silent is not None:
+            silent.go_on()
+            self.bridge = self.bridge or silent
+
+    def absence(self) -> StoreUnavailable:
+        return StoreSilent(self._why) if self._why else gone()
 
     def call(self, verb: str, *arguments: Any) -> Pending[Any]:
-        return rejected(gone()) if self.bridge is None else self.bridge.call(verb, arguments)
+        return rejected(self.absence()) if self.bridge is None else self.bridge.call(verb, arguments)
 
     def check(self) -> Pending[None]:
-        return rejected(gone()) if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
+        return rejected(self.absence()) if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
 
     def check_room(self) -> Pending[bool]:
-        return rejected(gone()) if self.bridge is None else self.bridge.call_within("check_room", (), self._check_s)
+        return (
+            rejected(self.absence())
+            if self.bridge is None
+            else self.bridge.call_within("check_room", (), self._check_s)
+        )
 
     # Messages
 
     def send(self, queue: str, drafts: Sequence[Draft], create_as: Settings | None = None) -> Pending[list[Sent]]:
-        return rejected(gone()) if self.bridge is None else self.bridge.send(queue, drafts, create_as)
+        return rejected(self.absence()) if self.bridge is None else self.bridge.send(queue, drafts, create_as)
 
     def send_once(self, queue: str, drafts: Sequence[Draft], key: str, digest: bytes) -> Pending[SentOnce]:
         return self.call("send_once", queue, drafts, key, digest)
@@ -103,10 +130,14 @@ class RemoteBroker:
     def claim(
         self, queue: str, limit: int, hold_ms: int | None = None, wait_ms: int = 0, attempt: str | None = None
     ) -> Pending[list[Message]]:
-        return rejected(gone()) if self.bridge is None else self.bridge.claim(queue, limit, hold_ms, wait_ms, attempt)
+        return (
+            rejected(self.absence())
+            if self.bridge is None
+            else self.bridge.claim(queue, limit, hold_ms, wait_ms, attempt)
+        )
 
     def ack(self, receipts: Sequence[Receipt]) -> Pending[list[bool]]:
-        return rejected(gone()) if self.bridge is None else self.bridge.ack(receipts)
+        return rejected(self.absence()) if self.bridge is None else self.bridge.ack(receipts)
 
     def ack_permitted(self, receipts: Sequence[Receipt], rules: Sequence[str]) -> Pending[list[bool]]:
         return self.call("ack_permitted", receipts, rules)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from penstock.broker.arrivals import Arrivals
 from penstock.broker.express import Express
 from penstock.broker.operations import Operation
-from penstock.errors import StoreUnavailable
+from penstock.errors import StoreSilent, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +107,8 @@ class Lanes:
         if not has_begun:
             run_in_thread()
 
-    def no_answer(self) -> StoreUnavailable:
-        return StoreUnavailable(f"the store has not answered for {self._timeout_s:g} s")
+    def no_answer(self) -> StoreSilent:
+        return StoreSilent(f"the store has not answered for {self._timeout_s:g} s")
 
     def _look(self) -> None:
         self._timer = None

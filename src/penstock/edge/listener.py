@@ -97,6 +97,10 @@ class Listener:
         """The port that was given, or the one the system chose for 0."""
         return self._port
 
+    def descriptors(self) -> list[int]:
+        """Of the sockets on which it listens now."""
+        return [one.fileno() for server in self._servers for one in server.sockets]
+
     @property
     def connections(self) -> int:
         """How many clients are connected."""

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from penstock.broker import Broker
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
-from penstock.errors import CommitterGone, StoreBusy
+from penstock.errors import CommitterGone, StoreBusy, StoreSilent
 from penstock.faces.answers import json_response
 from penstock.faces.description import Op, Tag, answer
 from penstock.faces.permission import PUBLIC
@@ -45,18 +45,23 @@ class Readiness(Struct, frozen=True):
 
 
 class Liveness(Struct, frozen=True):
-    live: Annotated[bool, Meta(description="`true`: a process that is not live does not answer")] = True
+    live: Annotated[bool, Meta(description="whether the event loop of the process turns")] = True
 
 
 _LIVE: Final = json_response(200, Liveness())
+_NOT_LIVE: Final = json_response(503, Liveness(False))
 _TAG: Final = Tag("probes", "What orchestrators ask of a server. No API key is needed.")
 _GOOD: Final = [{"name": name, "ok": True} for name in ("running", "store", "room", "keys")]
 _LIVE_OP: Final = Op(
     id="live",
     tag=_TAG,
     summary="Ask whether the process lives",
-    description="Answered by its event loop alone, whatever has become of the store.",
-    answers={200: answer("It does.", Liveness, {"live": True})},
+    description="Answered by its event loop alone, whatever has become of a database; where the loop stands still, as "
+    "it does while the disk of a SQLite store hangs, by its understudy.",
+    answers={
+        200: answer("It does.", Liveness, {"live": True}),
+        503: answer("Its event loop stands still.", Liveness, {"live": False}),
+    },
 )
 _READY_OP: Final = Op(
     id="ready",
@@ -80,10 +85,15 @@ _READY_OP: Final = Op(
 
 class Probes:
     """`are_keys_known` says whether the last look at the API keys has found them. After `answer_s` a store that was
-    asked is not waited for."""
+    asked is not waited for. An understudy is not `live`: it answers for an event loop that stands still."""
 
     def __init__(
-        self, broker: Broker, loop: asyncio.AbstractEventLoop, are_keys_known: Callable[[], bool], answer_s: float
+        self,
+        broker: Broker,
+        loop: asyncio.AbstractEventLoop,
+        are_keys_known: Callable[[], bool],
+        answer_s: float,
+        is_live: bool = True,
     ) -> None:
         self._broker = broker
         self._loop = loop
@@ -92,7 +102,11 @@ class Probes:
         self._waiting: list[Pending[Response]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._is_asking = False
+        self._liveness = _LIVE if is_live else _NOT_LIVE
         self.is_stopping = False
+
+    def live(self, _request: Request) -> Response:
+        return self._liveness
 
     def ready(self, _request: Request) -> Pending[Response]:
         if self.is_stopping:
@@ -115,6 +129,8 @@ class Probes:
         match error:
             case CommitterGone():
                 self._tell(_NO_COMMITTER, None)
+            case StoreSilent():
+                self._tell(_SILENT, None)
             case StoreBusy():
                 self._tell(_BUSY, None)
             case _:
@@ -145,10 +161,10 @@ class Probes:
 def probe_routes(probes: Probes | None) -> list[Route]:
     """Without probes, only to know their paths."""
 
-    def live(_request: Request) -> Response:
+    def unasked(_request: Request) -> Response:
         return _LIVE
 
-    ready = live if probes is None else probes.ready
+    live, ready = (unasked, unasked) if probes is None else (probes.live, probes.ready)
     return [
         Route("GET", "/health/live", live, head=True, permission=PUBLIC, describe=_LIVE_OP),
         Route("GET", "/health/ready", ready, head=True, permission=PUBLIC, describe=_READY_OP),

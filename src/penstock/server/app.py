@@ -10,8 +10,12 @@ from penstock.server.board import Board, Meter
 from penstock.server.committer import Committer
 from penstock.server.config import Config
 from penstock.server.front import Front
+from penstock.server.pulse import beat_s
 from penstock.server.tls import tls_context
 from penstock.timings import Timings
+
+# What stands in for the server on its board: see `understudy.py`.
+UNDERSTUDY = "understudy"
 
 
 class App:
@@ -27,10 +31,11 @@ class App:
         loop = asyncio.get_running_loop()
         self._config = config
         self.committer = Committer(config, loop, clock, timings, limits)
-        self._meter = Meter(Board(["server"]).place("server"), loop)
+        self.board = Board(["server", UNDERSTUDY])
+        self._meter = Meter(self.board.place("server"), loop, beat_s(config.store_timeout_s))
         self.committer.meter_with(self._meter)
-        ssl, broker, facts = tls_context(config), self.committer.broker, self.committer.facts
-        self.front = Front(config, broker, facts, loop, self._meter, ssl, timings, clock)
+        self.ssl, broker, facts = tls_context(config), self.committer.broker, self.committer.facts
+        self.front = Front(config, broker, facts, loop, self._meter, self.ssl, timings, clock)
 
     @property
     def faces(self) -> list[str]:
@@ -71,7 +76,8 @@ class App:
         ended: see `Committer.finish`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._config.stop_grace_s
-        self._meter.stop()
         self.committer.stop()
         await self.front.stop(self._config.stop_grace_s)
-        return await self.committer.finish(max(0.0, until - loop.time()))
+        left = await self.committer.finish(max(0.0, until - loop.time()))
+        self._meter.stop()
+        return left

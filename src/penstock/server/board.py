@@ -147,18 +147,24 @@ class SharedGauge:
 
 
 class Meter:
-    """Reads what its process counts, and writes it in the place of the process."""
+    """Reads what its process counts, and writes it in the place of the process. Where another looks at its pulse, it
+    beats every `beat_s`, else with each writing."""
 
-    def __init__(self, place: Place, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, place: Place, loop: asyncio.AbstractEventLoop, beat_s: float | None = None, of_process: bool = True
+    ) -> None:
         self.place = place
         self._loop = loop
-        self._timer: asyncio.TimerHandle | None = None
-        self._counts: dict[str, Count] = {
-            "pid": os.getpid,
-            "beat_ms": lambda: time.monotonic_ns() // 1_000_000,
-            "cpu_ms": lambda: time.process_time_ns() // 1_000_000,
-            "memory_bytes": _memory_bytes,
-        }
+        self._beat_s = beat_s
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._counts: dict[str, Count] = {}
+        if of_process:
+            self._counts = {
+                "pid": os.getpid,
+                "beat_ms": _beat_ms,
+                "cpu_ms": lambda: time.process_time_ns() // 1_000_000,
+                "memory_bytes": _memory_bytes,
+            }
         self._totals: list[CountTotals] = []
 
     def watch(self, **counts: Count) -> None:
@@ -168,27 +174,40 @@ class Meter:
         self._totals.append(count)
 
     def start(self) -> None:
-        self._write()
-        self._timer = self._loop.call_later(_WRITE_S, self.start)
+        self._go_on()
+        if self._beat_s is not None:
+            self._beat(self._beat_s)
+
+    def _go_on(self) -> None:
+        self.write()
+        self._timers["write"] = self._loop.call_later(_WRITE_S, self._go_on)
+
+    def _beat(self, every_s: float) -> None:
+        self.place.write("beat_ms", _beat_ms())
+        self._timers["beat"] = self._loop.call_later(every_s, self._beat, every_s)
 
     def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
 
     def reports(self) -> list[ProcessReport]:
         """Of all processes, this one as of now."""
-        self._write()
+        self.write()
         return self.place.board.reports()
 
     def report(self) -> ServerReport:
         """The same, and what they have counted together."""
-        self._write()
+        self.write()
         return self.place.board.report()
 
-    def _write(self) -> None:
+    def write(self) -> None:
         for name, count in self._counts.items():
             self.place.write(name, count())
         self.place.write_totals([count() for count in self._totals])
+
+
+def _beat_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _memory_bytes() -> int:

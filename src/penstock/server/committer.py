@@ -72,6 +72,11 @@ class Committer:
         meter.watch(units=broker.units, operations=broker.operations, waiting_claims=broker.waiting)
         meter.watch_totals(lambda: broker_totals(broker))
 
+    @property
+    def works_on_loop(self) -> bool:
+        """Whether a unit of the store keeps the event loop for as long as it takes."""
+        return self._store.inline
+
     def start(self) -> None:
         self.broker.start()
 

@@ -39,7 +39,8 @@ _USES_S = 1.0
 
 
 class Front:
-    """`start` and `stop` are called on its event loop. The meter is that of its process."""
+    """`start` and `stop` are called on its event loop. The meter is that of its process. With `understudy_of`, it
+    stands in for another front of the same process, and has its API keys."""
 
     def __init__(
         self,
@@ -51,11 +52,16 @@ class Front:
         ssl: tls.SSLContext | None,
         timings: Timings = Timings(),
         clock: Clock = system_clock,
+        understudy_of: Front | None = None,
     ) -> None:
         timings = chosen_timings(config, timings)
         self._config = config
         self._ssl = ssl
-        keyring = Keyring(facts.secret, facts.keys, config.sigv4_pepper, clock)
+        is_live = understudy_of is None
+        keyring = (
+            understudy_of.keyring if understudy_of else Keyring(facts.secret, facts.keys, config.sigv4_pepper, clock)
+        )
+        self.keyring: Keyring = keyring
         self.faces = chosen_faces(config.faces, facts.url, facts.missing)
         origins = Origins(own_names(config), local=is_loopback(config.host))
         patience = Patience(timings, wrong_keys=meter.place.wrong_keys)
@@ -72,9 +78,10 @@ class Front:
                 by_tls=ssl is not None,
                 reports=meter.reports,
             )
-        self.keys = None if "keys" in facts.missing else KeyWatch(keyring, broker, loop, timings)
-        self._key_uses = None if "keys" in facts.missing else KeyUses(keyring, broker, loop, timings)
-        self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s)
+        has_keys = is_live and "keys" not in facts.missing
+        self.keys = KeyWatch(keyring, broker, loop, timings) if has_keys else None
+        self._key_uses = KeyUses(keyring, broker, loop, timings) if has_keys else None
+        self._probes = Probes(broker, loop, self._are_keys_known, timings.probe_s, is_live)
         ask_store = StoreLook(broker, loop, config.metrics_queues, timings.probe_s)
         kind = kind_of(facts.url).scheme
         served = face_routes(self.faces, broker, keyring, config, meter.report, ask_store, self._probes, console, kind)
@@ -123,11 +130,19 @@ class Front:
         self._probes.is_stopping = True
         if self.keys is not None:
             self.keys.stop()
+        await self.close(grace_s)
+
+    async def close(self, grace_s: float) -> None:
+        """The same for a front that may start again."""
         loop = asyncio.get_running_loop()
         until = loop.time() + grace_s
         await self._listener.stop(grace_s)
         if self._key_uses is not None:
             await self._key_uses.finish(min(_USES_S, max(0.0, until - loop.time())))
+
+    def descriptors(self) -> list[int]:
+        """Of the sockets on which it listens now."""
+        return self._listener.descriptors()
 
     def _are_keys_known(self) -> bool:
         return self.keys is None or self.keys.is_current

@@ -18,6 +18,7 @@ from penstock.server.config import Config, adopted
 from penstock.server.log_lines import say_reloaded, say_where
 from penstock.server.open_files import fit_open_files
 from penstock.server.systemd import Systemd
+from penstock.server.understudy import Understudy
 from penstock.server.workers.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
@@ -62,11 +63,16 @@ async def _serve(config: Config, reread: Callable[[], Config]) -> None:
     await app.start()
     say_where(app.url, config, app.has_pages, app.has_console)
     systemd.ready(f"serves {app.url}")
+    understudy = Understudy(app, config) if app.committer.works_on_loop else None
+    if understudy is not None:
+        understudy.start()
     beats = None if systemd.watchdog_s is None else loop.create_task(_live(systemd, systemd.watchdog_s))
     await stopped.wait()
     log.info("stopping")
     systemd.stopping()
     left = await app.stop()
+    if understudy is not None:
+        understudy.stop()
     if beats is not None:
         beats.cancel()
     if left:

@@ -28,11 +28,12 @@ from penstock.limits import Limits
 from penstock.model import Actor, CreatedKey, Key, KeyUse
 from penstock.pending import Pending
 from penstock.server import logs
-from penstock.server.board import Meter, Place
+from penstock.server.board import Board, Meter, Place
 from penstock.server.committer import Committer, StoreFacts
 from penstock.server.config import Config
 from penstock.server.front import Front
 from penstock.server.open_files import fit_open_files
+from penstock.server.pulse import Pulse, beat_s
 from penstock.server.workers.control import (
     BridgeLost,
     CannotBegin,
@@ -46,6 +47,7 @@ from penstock.server.workers.control import (
     Stop,
     ToProcess,
 )
+from penstock.server.workers.process import COMMITTER
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +61,7 @@ async def run_committer(config: Config, line: ProcessEnd, place: Place) -> None:
     except PenstockError as error:
         line.say(_failed(error))
         return
-    meter = Meter(place, loop)
+    meter = Meter(place, loop, beat_s(config.store_timeout_s))
     committer.meter_with(meter)
     meter.start()
     await _Desks(committer, line, loop).serve()
@@ -92,6 +94,7 @@ async def run_edge(
                 former.close()
             bridged.set()
 
+    _take_pulse(broker, place.board, config.store_timeout_s, loop)
     orders = _Orders(config, line, loop, cross)
     if not await orders.before_stop(bridged.wait()):
         return
@@ -110,6 +113,21 @@ async def run_edge(
     await front.stop(orders.grace_s)
     if broker.bridge is not None:
         broker.bridge.close()
+
+
+def _take_pulse(broker: RemoteBroker, board: Board, timeout_s: float, loop: asyncio.AbstractEventLoop) -> None:
+    """Whether the committer still turns: it stands still while the disk of its store hangs."""
+
+    def fall_silent() -> None:
+        log.warning("the committer has stood still for %g s: requests are refused until it turns", timeout_s)
+        broker.fall_silent(pulse.no_answer(), loop.time() - timeout_s)
+
+    def speak_again() -> None:
+        log.info("the committer turns again")
+        broker.speak_again()
+
+    pulse = Pulse(partial(board.beat_at, COMMITTER), timeout_s, loop, fall_silent, speak_again)
+    pulse.start()
 
 
 async def run_whole(

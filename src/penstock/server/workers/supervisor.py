@@ -66,6 +66,8 @@ _BREATH_S = 0.1
 _MOST_FAILURES = 5
 # Beyond the grace that requests have at a stop.
 _END_S = 5.0
+# How long a process that was killed may take to end.
+_KILLED_S = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 _Main = Callable[[ProcessEnd], Coroutine[Any, Any, None]]
 
@@ -99,6 +101,7 @@ class Supervisor:
         self._stops = False
         self._finishes = False
         self._kill_at = float("inf")
+        self._killed_all = False
         # What is to be done later, and when.
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._announcements = Announcements()
@@ -168,12 +171,18 @@ class Supervisor:
         return _PAUSE_S * min(self._failures, _MOST_FAILURES)
 
     def _kill_late(self, now: float) -> None:
-        """Edges first: then the committer can still end in order."""
+        """Edges first: then the committer can still end in order. One that was killed and does not end is kept by the
+        kernel, as a disk that hangs does with those who wait for it: the server need not wait as well."""
         late = self._edges() or self._processes
+        if self._killed_all:
+            log.warning("stopped without the store, which has not answered")
+            self._processes = []
+            return
         for process in late:
             log.warning("%s has not ended in time", process)
             process.kill()
-        self._kill_at = now + _END_S if late is not self._processes else float("inf")
+        self._killed_all = late is self._processes
+        self._kill_at = now + (_KILLED_S if self._killed_all else _END_S)
 
     def _obey(self, signals: bytes) -> None:
         for number in signals:
@@ -386,7 +395,10 @@ class Supervisor:
             log.info("stopped")
         elif not self._finishes:
             self._finishes = True
-            left_s = min(self._config.stop_grace_s, max(0.0, self._kill_at - _END_S - time.monotonic()))
+            now = time.monotonic()
+            left_s = min(self._config.stop_grace_s, max(0.0, self._kill_at - _END_S - now))
+            if self._board.beat_at(COMMITTER) < now - self._config.store_timeout_s:
+                self._kill_at = now + left_s  # it stands still, and will not hear of it
             for process in self._processes:
                 process.say(Finish(left_s))
 
