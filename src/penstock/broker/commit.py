@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 # Bounds by which units are counted: so many operations, or fewer.
 UNIT_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
+# How often a stop looks whether all is served.
+_REST_S = 0.01
 _READINGS = 5
 _JUMP_MS = 1_000
 
@@ -57,6 +59,9 @@ class Commit:
         self._loop = loop
         self._timings = timings
         self._scheduled = False
+        # Chores come to an end; callers are refused; no unit is begun.
+        self._stopping = False
+        self._refusing = False
         self._finished = False
         # Units begun, and operations in them.
         self.units = 0
@@ -90,6 +95,9 @@ class Commit:
         return operation
 
     def submit(self, operation: Operation) -> None:
+        if self._refusing and not operation.is_patient():
+            operation.give_up(_stopping())
+            return
         if self._lanes is not None and not self._lanes.admit(operation):
             return
         self._arrived.add(operation)
@@ -112,10 +120,43 @@ class Commit:
         self._arrived.put_first(list[Operation](claims))
         self._go_on()
 
+    def stop(self) -> None:
+        """What was accepted is served to its end, but chores end with the step that they are at."""
+        self._stopping = True
+
+    def refuse(self) -> None:
+        """Tell all who wait for a unit that there will be none, and whoever comes: better an answer than none. What a
+        unit under way has done is still told, if that ends in time."""
+        self._refusing = True
+        refused = [operation for operation in self._arrived if not operation.is_patient()]
+        self._arrived[:] = [operation for operation in self._arrived if operation.is_patient()]
+        for operation in refused:
+            operation.fail(_stopping())
+            tell(operation)
+
+    def refuse_all(self) -> None:
+        """The same for those whose unit does not come back."""
+        self.refuse()
+        if self._lanes is not None:
+            self._lanes.give_up(_stopping())
+
+    async def rest(self, grace_s: float) -> None:
+        """Until what was accepted is served, but not longer than this."""
+        until = self._loop.time() + grace_s
+        while self._is_at_work() and self._loop.time() < until:
+            await asyncio.sleep(_REST_S)
+
+    def _is_at_work(self) -> bool:
+        return bool(self._arrived) or self._scheduled or (self._lanes is not None and self._lanes.is_at_work())
+
     async def finish(self, grace_s: float) -> int:
-        """Begin no more units, and wait until none is open, but not longer than this. How many still are."""
+        """Serve what was accepted, then begin no more units, and wait until none is open; but not longer than this. How
+        many still are. Those who waited in vain are told so."""
+        until = self._loop.time() + grace_s
+        await self.rest(grace_s)
         self._finished = True
-        return 0 if self._lanes is None else await self._lanes.finish(grace_s)
+        self.refuse()
+        return 0 if self._lanes is None else await self._lanes.finish(max(_REST_S, until - self._loop.time()))
 
     def _commit(self) -> None:
         self._scheduled = False
@@ -165,6 +206,10 @@ class Commit:
                 self._begin_again(operation)
                 again.append(operation)
             elif result.__class__ is Again and isinstance(operation, Work):
+                if self._ends_here(operation):
+                    operation.fail(_stopping())
+                    tell(operation)
+                    continue
                 operation.task = result.task
                 self._begin_again(operation)
                 operation.is_step = True
@@ -185,6 +230,10 @@ class Commit:
         self._go_on(busy)
         if polls.waiters.count:
             polls.go_on(operations, stirred, in_vain)
+
+    def _ends_here(self, work: Work) -> bool:
+        """Whether a task that has more to do is not gone on with: what is left of a chore, the next start does."""
+        return self._refusing or (self._stopping and work.patient)
 
     def _begin_again(self, operation: Operation) -> None:
         """It goes on in another unit, with its whole time before it."""
@@ -280,6 +329,10 @@ class Units:
             if 0 <= self._clock() - own < _JUMP_MS:
                 break
         return now
+
+
+def _stopping() -> StoreUnavailable:
+    return StoreUnavailable("the server is stopping")
 
 
 def _fail(operations: list[Operation], error: Exception) -> None:

@@ -72,6 +72,6 @@ class App:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._config.stop_grace_s
         self._meter.stop()
-        self.committer.stop()
+        self.committer.stop(self._config.stop_grace_s)
         await self.front.stop(self._config.stop_grace_s)
         return await self.committer.finish(max(0.0, until - loop.time()))
