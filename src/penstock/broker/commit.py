@@ -128,9 +128,7 @@ class Commit:
         """Tell all who wait for a unit that there will be none, and whoever comes: better an answer than none. What a
         unit under way has done is still told, if that ends in time."""
         self._refusing = True
-        refused = [operation for operation in self._arrived if not operation.is_patient()]
-        self._arrived[:] = [operation for operation in self._arrived if operation.is_patient()]
-        for operation in refused:
+        for operation in self._arrived.take_callers():
             operation.fail(_stopping())
             tell(operation)
 
@@ -178,17 +176,16 @@ class Commit:
         """From a thread, perhaps too late for some."""
         awaited = [operation for operation in operations if not operation.given_up]
         if len(awaited) < len(operations):
-            self._release_late(operations)
+            self._give_back([operation for operation in operations if operation.given_up])
         self._conclude(awaited, stirred)
 
-    def _release_late(self, operations: list[Operation]) -> None:
-        """What was claimed for callers who have been told that the store does not answer. One that has an attempt may
-        ask again at any moment, and gets these very claims."""
+    def _give_back(self, operations: list[Operation]) -> None:
+        """What was claimed for callers who have been told that the store does not answer, or have hung up. One that has
+        an attempt may ask again at any moment, and gets these very claims."""
         receipts = tuple(
             Receipt(message.id, message.claim, message.queue)
             for operation in operations
-            if operation.given_up and isinstance(operation, Claim) and operation.attempt is None
-            if isinstance(operation.result, list)
+            if isinstance(operation, Claim) and operation.attempt is None and isinstance(operation.result, list)
             for message in operation.result
         )
         if receipts:
@@ -206,14 +203,7 @@ class Commit:
                 self._begin_again(operation)
                 again.append(operation)
             elif result.__class__ is Again and isinstance(operation, Work):
-                if self._ends_here(operation):
-                    operation.fail(_stopping())
-                    tell(operation)
-                    continue
-                operation.task = result.task
-                self._begin_again(operation)
-                operation.is_step = True
-                self._arrived.add(operation)
+                self._step_on(operation, result.task)
             elif result.__class__ is StoreBusy and self._has_patience(operation):
                 busy = True
                 operation.busy_since = operation.busy_since or self._loop.time()
@@ -225,15 +215,26 @@ class Commit:
                 polls.park(operation)
             else:
                 tell(operation)
+        gone = [operation for operation in operations if operation.is_abandoned]
+        if gone:
+            self._give_back(gone)
         if again:
             self._arrived.put_first(again)
         self._go_on(busy)
         if polls.waiters.count:
             polls.go_on(operations, stirred, in_vain)
 
-    def _ends_here(self, work: Work) -> bool:
-        """Whether a task that has more to do is not gone on with: what is left of a chore, the next start does."""
-        return self._refusing or (self._stopping and work.patient)
+    def _step_on(self, work: Work, task: Task) -> None:
+        """Go on with a task that has more to do, unless the server stops: what is left of a chore, the next start
+        does."""
+        if self._refusing or (self._stopping and work.patient):
+            work.fail(_stopping())
+            tell(work)
+            return
+        work.task = task
+        self._begin_again(work)
+        work.is_step = True
+        self._arrived.add(work)
 
     def _begin_again(self, operation: Operation) -> None:
         """It goes on in another unit, with its whole time before it."""
