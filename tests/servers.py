@@ -146,7 +146,7 @@ class BridgedApp:
         until = self._loop.time() + self._config.stop_grace_s
         for meter in self._meters:
             meter.stop()
-        self.committer.stop()
+        self.committer.stop(self._config.stop_grace_s)
         await asyncio.gather(*(front.stop(self._config.stop_grace_s) for front in self.fronts))
         for broker in self._brokers:
             broker.bridge.close()

@@ -148,5 +148,6 @@ class Limits:
             shipment_step_rows=max(1, self.shipment_step_rows // parts),
             page_step_rows=max(1, self.page_step_rows // parts),
             export_count_rows=max(1, self.export_count_rows // parts),
+            ledger_count_rows=max(1, self.ledger_count_rows // parts),
             listed_counts=max(1, self.listed_counts // parts),
         )

@@ -132,3 +132,25 @@ async def test_a_claim_cancelled_while_it_is_at_the_store_is_told_and_stops_wait
     await sent
     assert told == [[]]
     assert bench.broker.waiting_claims() == []
+
+
+async def test_what_was_claimed_for_a_caller_that_has_hung_up_is_given_back(bench: Bench) -> None:
+    """While its claim was at the store. One that has an attempt may be asked for again, and keeps what it holds."""
+    await bench.fill(b"1", b"2")
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hold(unit: UnitRecord) -> None:
+        if unit.number == 1:
+            entered.set()
+            assert go_on.wait(60)
+
+    bench.store.on_begin = hold
+    gone, asks_again = bench.broker.claim("q", 1, 60_000), bench.broker.claim("q", 1, 60_000, attempt="a")
+    await bench.loop.run_in_executor(None, entered.wait)
+    gone.abandon()
+    asks_again.abandon()
+    go_on.set()
+    await bench.turn()
+    await bench.turn()
+    assert bodies(await result(bench.broker.claim("q", 2))) == [b"1"]
+    assert bodies(await result(bench.broker.claim("q", 1, 60_000, attempt="a"))) == [b"2"]

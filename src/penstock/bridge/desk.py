@@ -28,7 +28,7 @@ from penstock.bridge.failures import failure
 from penstock.bridge.frames import BrokenBridge, FrameReader, FrameWriter
 from penstock.bridge.verbs import VERBS
 from penstock.broker.protocol import Broker
-from penstock.model import Message, Sent
+from penstock.model import Message, Receipt, Sent
 from penstock.pending import Pending
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Desk:
             reply = _Reply(self, ack.number)
             broker.ack(ack.receipts).listen(reply.acked, reply.failed)
         for claim in calls.claims:
-            reply = _Reply(self, claim.number)
+            reply = _Reply(self, claim.number, gives_back=claim.attempt is None)
             pending = broker.claim(claim.queue, claim.limit, claim.hold_ms, claim.wait_ms, claim.attempt)
             if claim.wait_ms:
                 self.waiting[claim.number] = pending
@@ -131,6 +131,15 @@ class Desk:
             if message.attributes:
                 self._bytes += sum(map(len, message.attributes.values()))
         self._leave_soon()
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None
+
+    def give_back(self, messages: list[Message]) -> None:
+        """What was claimed for an edge that has gone: others need not wait for it."""
+        receipts = [Receipt(message.id, message.claim, message.queue) for message in messages]
+        self._broker.release(receipts, 0).listen(_ignore, _ignore)
 
     def answer_ack(self, number: int, acked: list[bool]) -> None:
         self._acked.append(AckAnswer(number, acked))
@@ -177,21 +186,30 @@ class Desk:
             self._transport.close()
 
 
+def _ignore(_result: object) -> None:
+    pass
+
+
 class _Reply:
     """Where the result of one call goes."""
 
-    __slots__ = ("_desk", "_number")
+    __slots__ = ("_desk", "_gives_back", "_number")
 
-    def __init__(self, desk: Desk, number: int) -> None:
+    def __init__(self, desk: Desk, number: int, gives_back: bool = False) -> None:
         self._desk = desk
         self._number = number
+        # What was claimed, if the edge has gone meanwhile. Not where it was claimed with an attempt.
+        self._gives_back = gives_back
 
     def sent(self, sent: list[Sent]) -> None:
         self._desk.answer_send(self._number, sent)
 
     def claimed(self, messages: list[Message]) -> None:
         self._desk.waiting.pop(self._number, None)
-        self._desk.answer_claim(self._number, messages)
+        if messages and self._gives_back and not self._desk.is_open:
+            self._desk.give_back(messages)
+        else:
+            self._desk.answer_claim(self._number, messages)
 
     def acked(self, acked: list[bool]) -> None:
         self._desk.answer_ack(self._number, acked)

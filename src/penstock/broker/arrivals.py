@@ -8,6 +8,7 @@ unit takes requests alone. So a request waits for one step at most, and no step 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from penstock.broker.operations import Operation
 from penstock.limits import Limits
@@ -65,8 +66,15 @@ class Arrivals:
 
     def take_late(self, since: float) -> list[Operation]:
         """Those whose callers have waited since then or longer, and should be told."""
-        late = [operation for operation in (*self._requests, *self._steps) if operation.is_late(since)]
-        if late:
-            self._requests = [operation for operation in self._requests if not operation.is_late(since)]
-            self._steps = deque(operation for operation in self._steps if not operation.is_late(since))
-        return late
+        return self._take_out(lambda operation: operation.is_late(since))
+
+    def take_callers(self) -> list[Operation]:
+        """All but chores, for which no one waits."""
+        return self._take_out(lambda operation: not operation.is_patient())
+
+    def _take_out(self, is_meant: Callable[[Operation], bool]) -> list[Operation]:
+        meant = [operation for operation in (*self._requests, *self._steps) if is_meant(operation)]
+        if meant:
+            self._requests = [operation for operation in self._requests if not is_meant(operation)]
+            self._steps = deque(operation for operation in self._steps if not is_meant(operation))
+        return meant

@@ -99,6 +99,9 @@ from penstock.timings import Timings
 
 T = TypeVar("T")
 
+# So long before the end of a grace those who wait are told, so that the answer still reaches them.
+_LAST_WORD_S = 0.5
+
 
 class LocalBroker:
     def __init__(
@@ -136,17 +139,25 @@ class LocalBroker:
         self._chores.start()
         self._keeping.start()
 
-    def stop(self) -> None:
-        """Waiting claims end without a message; everything else that was accepted is still served."""
+    def stop(self, grace_s: float | None = None) -> None:
+        """Waiting claims end without a message, and chores with the step that they are at; everything else that was
+        accepted is still served. Just before the grace is over, those who still wait are told that it is in vain: a
+        purge of many steps, say, has then done part of its work."""
+        if grace_s is not None:
+            last_word_s = min(_LAST_WORD_S, grace_s / 4)
+            self._loop.call_later(grace_s - last_word_s, self._commit.refuse)
+            self._loop.call_later(grace_s - last_word_s / 2, self._commit.refuse_all)
+        self._commit.stop()
         self._chores.stop()
         self._keeping.stop()
         self._polls.stop()
 
     async def finish(self, grace_s: float) -> int:
-        """After `stop`: begin no more units, and wait until none is open, but not longer than this. How many still are:
-        a store that does not answer must not keep the process from ending."""
+        """After `stop`: serve what was accepted, begin no more units then, and wait until none is open; but not longer
+        than this. How many still are: a store that does not answer must not keep the process from ending."""
         until = self._loop.time() + grace_s
-        await self._keeping.finish(grace_s / 2)
+        await self._commit.rest(grace_s / 2)
+        await self._keeping.finish(max(0.0, until - self._loop.time()) / 2)
         return await self._commit.finish(max(0.0, until - self._loop.time()))
 
     def check(self) -> Pending[None]:

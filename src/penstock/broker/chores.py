@@ -94,7 +94,7 @@ class _Sweeps:
         self.start()
 
     def _failed(self, error: Exception) -> None:
-        if not isinstance(error, TryAgain):
+        if not isinstance(error, TryAgain) and not self._stopping:
             self._trouble.say(f"the sweep failed: {error}")
         self.start()
 

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 # Bounds by which units are counted: so many operations, or fewer.
 UNIT_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
+# How often a stop looks whether all is served.
+_REST_S = 0.01
 _READINGS = 5
 _JUMP_MS = 1_000
 
@@ -57,6 +59,9 @@ class Commit:
         self._loop = loop
         self._timings = timings
         self._scheduled = False
+        # Chores come to an end; callers are refused; no unit is begun.
+        self._stopping = False
+        self._refusing = False
         self._finished = False
         # Units begun, and operations in them.
         self.units = 0
@@ -90,6 +95,9 @@ class Commit:
         return operation
 
     def submit(self, operation: Operation) -> None:
+        if self._refusing and not operation.is_patient():
+            operation.give_up(_stopping())
+            return
         if self._lanes is not None and not self._lanes.admit(operation):
             return
         self._arrived.add(operation)
@@ -112,10 +120,41 @@ class Commit:
         self._arrived.put_first(list[Operation](claims))
         self._go_on()
 
+    def stop(self) -> None:
+        """What was accepted is served to its end, but chores end with the step that they are at."""
+        self._stopping = True
+
+    def refuse(self) -> None:
+        """Tell all who wait for a unit that there will be none, and whoever comes: better an answer than none. What a
+        unit under way has done is still told, if that ends in time."""
+        self._refusing = True
+        for operation in self._arrived.take_callers():
+            operation.fail(_stopping())
+            tell(operation)
+
+    def refuse_all(self) -> None:
+        """The same for those whose unit does not come back."""
+        self.refuse()
+        if self._lanes is not None:
+            self._lanes.give_up(_stopping())
+
+    async def rest(self, grace_s: float) -> None:
+        """Until what was accepted is served, but not longer than this."""
+        until = self._loop.time() + grace_s
+        while self._is_at_work() and self._loop.time() < until:
+            await asyncio.sleep(_REST_S)
+
+    def _is_at_work(self) -> bool:
+        return bool(self._arrived) or self._scheduled or (self._lanes is not None and self._lanes.is_at_work())
+
     async def finish(self, grace_s: float) -> int:
-        """Begin no more units, and wait until none is open, but not longer than this. How many still are."""
+        """Serve what was accepted, then begin no more units, and wait until none is open; but not longer than this. How
+        many still are. Those who waited in vain are told so."""
+        until = self._loop.time() + grace_s
+        await self.rest(grace_s)
         self._finished = True
-        return 0 if self._lanes is None else await self._lanes.finish(grace_s)
+        self.refuse()
+        return 0 if self._lanes is None else await self._lanes.finish(max(_REST_S, until - self._loop.time()))
 
     def _commit(self) -> None:
         self._scheduled = False
@@ -137,17 +176,16 @@ class Commit:
         """From a thread, perhaps too late for some."""
         awaited = [operation for operation in operations if not operation.given_up]
         if len(awaited) < len(operations):
-            self._release_late(operations)
+            self._give_back([operation for operation in operations if operation.given_up])
         self._conclude(awaited, stirred)
 
-    def _release_late(self, operations: list[Operation]) -> None:
-        """What was claimed for callers who have been told that the store does not answer. One that has an attempt may
-        ask again at any moment, and gets these very claims."""
+    def _give_back(self, operations: list[Operation]) -> None:
+        """What was claimed for callers who have been told that the store does not answer, or have hung up. One that has
+        an attempt may ask again at any moment, and gets these very claims."""
         receipts = tuple(
             Receipt(message.id, message.claim, message.queue)
             for operation in operations
-            if operation.given_up and isinstance(operation, Claim) and operation.attempt is None
-            if isinstance(operation.result, list)
+            if isinstance(operation, Claim) and operation.attempt is None and isinstance(operation.result, list)
             for message in operation.result
         )
         if receipts:
@@ -165,10 +203,7 @@ class Commit:
                 self._begin_again(operation)
                 again.append(operation)
             elif result.__class__ is Again and isinstance(operation, Work):
-                operation.task = result.task
-                self._begin_again(operation)
-                operation.is_step = True
-                self._arrived.add(operation)
+                self._step_on(operation, result.task)
             elif result.__class__ is StoreBusy and self._has_patience(operation):
                 busy = True
                 operation.busy_since = operation.busy_since or self._loop.time()
@@ -180,11 +215,26 @@ class Commit:
                 polls.park(operation)
             else:
                 tell(operation)
+        gone = [operation for operation in operations if operation.is_abandoned]
+        if gone:
+            self._give_back(gone)
         if again:
             self._arrived.put_first(again)
         self._go_on(busy)
         if polls.waiters.count:
             polls.go_on(operations, stirred, in_vain)
+
+    def _step_on(self, work: Work, task: Task) -> None:
+        """Go on with a task that has more to do, unless the server stops: what is left of a chore, the next start
+        does."""
+        if self._refusing or (self._stopping and work.patient):
+            work.fail(_stopping())
+            tell(work)
+            return
+        work.task = task
+        self._begin_again(work)
+        work.is_step = True
+        self._arrived.add(work)
 
     def _begin_again(self, operation: Operation) -> None:
         """It goes on in another unit, with its whole time before it."""
@@ -280,6 +330,10 @@ class Units:
             if 0 <= self._clock() - own < _JUMP_MS:
                 break
         return now
+
+
+def _stopping() -> StoreUnavailable:
+    return StoreUnavailable("the server is stopping")
 
 
 def _fail(operations: list[Operation], error: Exception) -> None:

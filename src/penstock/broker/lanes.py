@@ -66,6 +66,9 @@ class Lanes:
     def is_free(self) -> bool:
         return len(self._errands) < self._count
 
+    def is_at_work(self) -> bool:
+        return bool(self._errands)
+
     def admit(self, operation: Operation) -> bool:
         """Its time counts from now on. False where the store hangs, and its caller has been told so."""
         operation.since = self._loop.time()
@@ -126,6 +129,16 @@ class Lanes:
                 operation.give_up(self.no_answer())
             except Exception:
                 log.exception("a listener has failed on a store that does not answer")
+
+    def give_up(self, error: Exception) -> None:
+        """Tell those whose unit has not come back; what comes of it is not told."""
+        under_way = [operation for errand in self._errands for operation in errand.operations]
+        for operation in under_way:
+            if not operation.given_up and not operation.is_patient():
+                try:
+                    operation.give_up(error)
+                except Exception:
+                    log.exception("a listener has failed on a stop")
 
     async def finish(self, grace_s: float) -> int:
         """Wait until no thread is at the store, but not longer than this; how many still are."""

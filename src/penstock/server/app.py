@@ -76,7 +76,7 @@ class App:
         ended: see `Committer.finish`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._config.stop_grace_s
-        self.committer.stop()
+        self.committer.stop(self._config.stop_grace_s)
         await self.front.stop(self._config.stop_grace_s)
         left = await self.committer.finish(max(0.0, until - loop.time()))
         self._meter.stop()

@@ -80,9 +80,9 @@ class Committer:
     def start(self) -> None:
         self.broker.start()
 
-    def stop(self) -> None:
-        """End what waits; what comes is still served."""
-        self.broker.stop()
+    def stop(self, grace_s: float) -> None:
+        """End what waits; what comes is still served, until just before the grace is over."""
+        self.broker.stop(grace_s)
 
     async def finish(self, grace_s: float) -> int:
         """Returns how many units of the store have not ended within the grace: then it is left open for their threads,

@@ -152,7 +152,7 @@ async def run_whole(
     meter.start()
     await orders.serve()
     until = loop.time() + orders.grace_s
-    committer.stop()
+    committer.stop(orders.grace_s)
     await front.stop(orders.grace_s)
     await _finish(committer, max(0.0, until - loop.time()))
 
@@ -207,7 +207,7 @@ class _Desks:
         # Without API keys, of which there may be many: each edge reads them itself.
         self._line.say(Ready(msgspec.structs.replace(self._committer.facts, keys=())))
         await self._finishing.wait()
-        self._committer.stop()
+        self._committer.stop(self._grace_s)
         await _finish(self._committer, self._grace_s)
         for desk in list(self._desks):
             desk.close()
@@ -218,8 +218,8 @@ class _Desks:
                 end = self._line.bridge()
                 if end is not None:
                     self._tasks.begin(self._cross(end))
-            case Stop():
-                self._committer.stop()
+            case Stop(grace_s):
+                self._committer.stop(grace_s)
             case Finish(grace_s):
                 self._finish(grace_s)
             case Reload(settings):
