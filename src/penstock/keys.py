@@ -264,12 +264,12 @@ class Keyring:
     def verify_signature(self, key: Key, signature: sigv4.Signature, text: bytes) -> bool:
         """Whether a signature was made of this string to sign, with a secret of this key, which is thereby used."""
         for digest in self.good_digests(key):
-            if self._is_signed(digest, signature, text):
+            if self._verify_with(digest, signature, text):
                 self.note_use(digest)
                 return True
         return False
 
-    def _is_signed(self, digest: bytes, signature: sigv4.Signature, text: bytes) -> bool:
+    def _verify_with(self, digest: bytes, signature: sigv4.Signature, text: bytes) -> bool:
         wanted = digest, signature.terms.scope
         kept = self._signing_keys.get(wanted)
         secret = aws_secret(self._store_secret, self._pepper, digest) if kept is None else ""
