@@ -255,8 +255,9 @@ class Keyring:
         self._uses = {**{use.digest: use.used_at for use in uses}, **self._uses}
 
     def derive(self, purpose: bytes) -> bytes:
-        """A secret for one purpose that every process of every server on the store has, and that is stored nowhere."""
-        return hmac.digest(self._store_secret, b"penstock " + purpose, "sha256")
+        """A secret for one purpose that every process of every server on the store has, and that is stored nowhere.
+        With a pepper, the store is not enough to compute it: no one can forge sessions of the console with a backup."""
+        return hmac.digest(self._store_secret + self._pepper.encode(), b"penstock " + purpose, "sha256")
 
     def aws_secret(self, key: Key) -> str:
         return aws_secret(self._store_secret, self._pepper, key.digest)
