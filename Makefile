@@ -15,7 +15,7 @@ SOURCES := $(shell find src -type f ! -name '*.pyc')
 INSTALL = pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check bench soak format requirements clean
+.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check audit bench soak format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -43,11 +43,13 @@ spark: .venv/.spark
 demo: spark
 	.venv/bin/penstock pipeline demo
 
-# For machines without a checkout: a compiled wheel for those like this one, a plain one for all others, and the source.
-dist: build/compiled/.ready build/plain/.ready build/source/.ready
+# For machines without a checkout: a compiled wheel for those like this one, a plain one for all others, the source, and a
+# bill of materials (CycloneDX).
+dist: .venv/.dependencies build/compiled/.ready build/plain/.ready build/source/.ready
 	rm -rf dist
 	mkdir dist
 	cp build/compiled/wheel/*.whl build/plain/wheel/*.whl build/source/*.tar.gz dist
+	.venv/bin/python -m devtools.sbom dist
 
 # Everything with the compiled package.
 test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv/.ready
@@ -70,6 +72,14 @@ check: .venv-dev/.ready
 	.venv-dev/bin/ruff check .
 	.venv-dev/bin/mypy
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" .venv-dev/bin/lint-imports
+	.venv-dev/bin/python -m devtools.audit
+
+# What `make check` asks of the list that is kept, and then of the advisory service of PyPI, which needs a network and
+# `uv`. What it finds goes into requirements/advisories.json.
+audit: .venv-dev/.ready
+	.venv-dev/bin/python -m devtools.audit
+	for file in requirements/*.txt; do uvx pip-audit --disable-pip --require-hashes --requirement "$$file" || failed=yes; \
+		done; [ -z "$$failed" ]
 
 # With the compiled package, as it is installed.
 bench: .venv-dev/.ready .venv-peers/.ready build/compiled/.ready

@@ -255,8 +255,9 @@ class Keyring:
         self._uses = {**{use.digest: use.used_at for use in uses}, **self._uses}
 
     def derive(self, purpose: bytes) -> bytes:
-        """A secret for one purpose that every process of every server on the store has, and that is stored nowhere."""
-        return hmac.digest(self._store_secret, b"penstock " + purpose, "sha256")
+        """A secret for one purpose that every process of every server on the store has, and that is stored nowhere.
+        With a pepper, the store is not enough to compute it: no one can forge sessions of the console with a backup."""
+        return hmac.digest(self._store_secret + self._pepper.encode(), b"penstock " + purpose, "sha256")
 
     def aws_secret(self, key: Key) -> str:
         return aws_secret(self._store_secret, self._pepper, key.digest)
@@ -264,12 +265,12 @@ class Keyring:
     def verify_signature(self, key: Key, signature: sigv4.Signature, text: bytes) -> bool:
         """Whether a signature was made of this string to sign, with a secret of this key, which is thereby used."""
         for digest in self.good_digests(key):
-            if self._is_signed(digest, signature, text):
+            if self._verify_with(digest, signature, text):
                 self.note_use(digest)
                 return True
         return False
 
-    def _is_signed(self, digest: bytes, signature: sigv4.Signature, text: bytes) -> bool:
+    def _verify_with(self, digest: bytes, signature: sigv4.Signature, text: bytes) -> bool:
         wanted = digest, signature.terms.scope
         kept = self._signing_keys.get(wanted)
         secret = aws_secret(self._store_secret, self._pepper, digest) if kept is None else ""

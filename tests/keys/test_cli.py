@@ -318,3 +318,48 @@ def test_where_a_key_is_taken_from_is_said_when_it_is_needed(key_store: KeyStore
         result = CliRunner(env=environ).invoke(main, (*words, "--url", url))
         assert result.exit_code == 3
         assert result.stderr.endswith("; it is taken from --api-key or PENSTOCK_API_KEY\n")
+
+
+def test_expiry_is_given_changed_and_shown(run) -> None:
+    made = json.loads(run("create", "--name", "k", "--allow", "queue|*|*", "--expires", "90d", "--json").stdout)
+    [listed] = json.loads(run("list", "--json").stdout)
+    assert listed["expires_at"] == made["expires_at"]
+    assert abs(made["expires_at"] - listed["created_at"] - 90 * 86_400_000) < 60_000
+    assert run("update", "k", "--expires", "2999-05-01T12:30").stdout == "k expires on 2999-05-01 12:30\n"
+    assert "2999-05-01 12:30" in run("list").stdout
+    assert run("update", "k", "--expires", "never").stdout == "k never expires\n"
+    for wrong in ("yesterday", "2020-01-01", "0", "999999999999d"):
+        refused = run("update", "k", "--expires", wrong)
+        assert (refused.exit_code, "--expires" in refused.stderr) == (2, True), refused.output
+    assert run("update", "nobody", "--expires", "1d").exit_code == 3
+
+
+def test_rotate_and_retire(run) -> None:
+    old = created(run, "k", "queue|*|*")
+    rotated = run("rotate", "k")
+    new = rotated.stdout.strip()
+    assert "until 'penstock key retire k'" in rotated.stderr
+    asks = ("--action", "post", "--queue", "q")
+    assert [run("check", "--secret", one, *asks).exit_code for one in (old, new)] == [0, 0]
+    assert "in force, old secret until retired" in run("list").stdout
+    refused = run("rotate", "k")
+    assert (refused.exit_code, "two secrets already" in refused.stderr) == (3, True)
+    assert run("retire", "k").stdout == "k has one secret\n"
+    assert [run("check", "--secret", one, *asks).exit_code for one in (old, new)] == [1, 0]
+    assert "refused from now on" in run("rotate", "k", "--grace", "0").stderr
+    assert run("check", "--secret", new, *asks).exit_code == 1
+    assert "AWS_ACCESS_KEY_ID=k" in run("rotate", "k", "--grace", "24h", "--aws").stdout
+    assert run("rotate", "k", "--grace", "soon").exit_code == 2
+
+
+def test_the_same_through_a_server(server: ThreadServer) -> None:
+    def ask(secret: str, *words: str) -> Result:
+        return CliRunner(env={"PENSTOCK_URL": server.url, "PENSTOCK_API_KEY": secret}).invoke(main, ("key", *words))
+
+    old = ask("", "create", "--name", "k", "--allow", "queue|*|*", "--expires", "1d").stdout.strip()
+    new = ask(old, "rotate", "k", "--grace", "1h").stdout.strip()
+    assert ask(new, "update", "k", "--expires", "never").stdout == "k never expires\n"
+    [listed] = json.loads(ask(old, "list", "--json").stdout)
+    assert listed["old_secret"]["last_used_at"] == listed["last_used_at"] > 0
+    assert ask(new, "retire", "k").stdout == "k has one secret\n"
+    assert ask(old, "list").exit_code == 3

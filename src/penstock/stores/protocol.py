@@ -736,7 +736,7 @@ class Keys(Protocol):
         KeyRevoked."""
 
     def note_uses(self, uses: Sequence[KeyUse]) -> None:
-        """When secrets of keys were last used; the latest counts. What is no secret of any key any more is passed
+        """When secrets of keys were last used; the latest counts. A secret that its key no longer has is passed
         over."""
 
     def end_session(self, name: str, session: str, until: int, now: int) -> None:

@@ -54,6 +54,14 @@ class TestValues:
         assert other.unseal(one.seal(one.begin(BOSS))) is None
         assert one.cookie != other.cookie
 
+    def test_with_a_pepper_the_store_is_not_enough_to_make_one(self) -> None:
+        def sessions(pepper: str) -> Sessions:
+            return Sessions(Keyring(SECRET, [BOSS], pepper), Now())
+
+        forged = sessions("").seal(sessions("").begin(BOSS))
+        assert sessions("").unseal(forged) is not None, "who has the store has all that it takes"
+        assert sessions("a pepper from elsewhere").unseal(forged) is None
+
     def test_a_changed_one_is_worth_nothing(self) -> None:
         sessions, _ = self.make(BOSS)
         sealed = sessions.seal(sessions.begin(BOSS))

@@ -64,7 +64,7 @@ class RotateKey(Struct, forbid_unknown_fields=True):
     ] = None
 
 
-class OldSecret(Struct):
+class OldSecretView(Struct):
     until: Annotated[Instant | None, Meta(description="when it ends by itself; null if it is to be retired")]
     last_used_at: Instant | None
 
@@ -80,7 +80,7 @@ class KeyView(Struct):
         Instant | None, Meta(description="by any of its secrets; a use may be told a minute late, or two")
     ]
     rotated_at: Annotated[Instant | None, Meta(description="when it was given its present secret, if that is another")]
-    old_secret: Annotated[OldSecret | None, Meta(description="the one before, while it is good as well")]
+    old_secret: Annotated[OldSecretView | None, Meta(description="the one before, while it is good as well")]
 
 
 class KeyWithSecrets(KeyView):
@@ -299,7 +299,7 @@ class _Keys:
             key.state(now),
             self._keyring.last_used_at(key),
             key.rotated_at,
-            None if old is None else OldSecret(old.until, self._keyring.last_used_at(old)),
+            None if old is None else OldSecretView(old.until, self._keyring.last_used_at(old)),
         )
 
     def _with_secrets(self, key: Key, secret: str) -> Any:
