@@ -77,7 +77,7 @@ class Kill:
     def _run_mqcore(self, round: Round) -> Counts:
         plans = mqcore_queues()
         counts = Counts()
-        with Server(round.folder, f"mqcore://{round.folder}/store", "--mqcore-redelivery-s", "2") as server:
+        with Server(round.folder, f"mqcore:///{round.folder}/store", "--mqcore-redelivery-s", "2") as server:
             server.start()
             load = Load(round.history, [server.url], round.seed, plans, holds_s=(1,) if round.is_short else (1, 2, 3))
             load.make_queues()
