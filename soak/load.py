@@ -33,7 +33,7 @@ class Load:
         *,
         producers: int = 3,
         consumers: int = 4,
-        most_backlog: int = 5_000,
+        most_backlog: int = 20_000,
         holds_s: tuple[float, ...] = (1, 2, 3),
         timeout_s: float = 30,
         name: str = "",
@@ -168,8 +168,10 @@ class Producer(_Worker):
             return
         plan = self._plan(self._plans)
         api = self._api(plan.producers)
-        count = self._random.choice((1, 1, api.most)) if plan.in_bulk else self._random.choice((1, 1, 1, 5, 20))
-        count = self._random.randint(1, min(count, api.most))
+        if plan.in_bulk and self._random.random() < 0.8:
+            count = self._random.randint(api.most // 2, api.most)
+        else:
+            count = min(self._random.choice((1, 1, 1, 5, 20)), api.most)
         tags = [f"{self.name}-{next(self._numbers)}" for _ in range(count)]
         size = self._random.choice((0, 20, 100, 100, 1_000, 20_000 if count < 5 else 100))
         if plan.has_twins:
@@ -234,7 +236,7 @@ class Consumer(_Worker):
     def _claim(self) -> None:
         plan = self._plan(self._plans)
         api = self._api(plan.consumers)
-        limit = self._random.choice((1, 10, api.most)) if plan.in_bulk else self._random.choice((1, 1, 5, 10))
+        limit = self._random.choice((10, api.most, api.most)) if plan.in_bulk else self._random.choice((1, 1, 5, 10))
         hold_s = self._random.choice(self._load.holds_s) if api.chooses_hold else VISIBILITY_S
         if isinstance(api, Native) and self._random.random() < 0.3:
             self._attempt(plan.name, limit, hold_s, f"{self.name}/{next(self._attempts)}")

@@ -43,7 +43,7 @@ def all_queues(*, ordered: bool = True, with_gq: bool = False) -> list[Plan]:
     queues = [
         Plan("plain", _HOLD, _ALL, _ALL, weight=3, is_ordered=ordered),
         Plan(
-            "bulk", _HOLD, ("native", "emodb"), ("native", "emodb"), weight=6, in_bulk=True, is_ordered=ordered,
+            "bulk", _HOLD, ("native", "emodb"), ("native", "emodb"), weight=12, in_bulk=True, is_ordered=ordered,
         ),
         Plan(
             "lines", {**_HOLD, "groups": "fifo"}, ("native",), ("native", "mqs", "sqs"), weight=2, has_groups=True,

@@ -81,15 +81,19 @@ def _existence(message: Message, world: World) -> Iterator[Finding]:
 
 
 def _loss(message: Message, world: World) -> Iterator[Finding]:
-    if message.left or any(ack.may_have_happened for ack in message.acks):
-        return
     for send in message.sends:
-        if send.outcome != OK:
+        if send.outcome != OK or send.stored is False:
+            continue
+        # Where its sender was told the id, one twin does not stand for another.
+        id = None if world.moves_as_new or world.queue(send.queue).dedup == "claim" else send.id
+        if any(id in (None, left.id) for left in message.left):
+            continue
+        if any(ack.may_have_happened and id in (None, ack.id) for ack in message.acks):
             continue
         homes = world.reachable({send.queue, *(claim.queue for claim in message.claims)})
         if any(home.may_lose or not home.is_seen for home in homes):
             continue
-        received = [claim.at for claim in message.claims]
+        received = [claim.at for claim in message.claims if id in (None, claim.id)]
         how = "was received and never acked" if received else "was never received"
         words = f"{message.tag}, sent to {send.queue}, {how}, and is not there at the end"
         yield Finding(LOST, words, (send.at, *received[-2:]))

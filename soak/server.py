@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from devtools.databases import stat_of
+from soak.forked import Forked
 
 # A process takes its time on a busy machine; nothing is judged by how much.
 PATIENCE_S = 120
@@ -49,38 +50,32 @@ class Server:
         prefix: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
         name: str = "server",
-        program: Sequence[str] = (sys.executable, "-m", "penstock", "serve"),
     ) -> None:
+        """Under a `prefix` such as strace, or with an environment of its own, it is started as a user starts it;
+        otherwise it is forked, which is faster."""
         self.folder = folder
         self.store = store
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"{name}.log"
-        self._command = [
-            *prefix,
-            *program,
-            "--port",
-            str(self.port),
-            "--store",
-            store,
-            "--workers",
-            str(workers),
-            *flags,
-        ]
-        self._environ = {**os.environ, **(environ or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._flags = ["--port", str(self.port), "--workers", str(workers), *flags]
+        self._prefix = prefix
+        self._environ = environ
+        self._process: subprocess.Popen[bytes] | Forked | None = None
 
     def start(self, *, waits: bool = True) -> None:
         self._read = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self._command, "--store", self.store],
-                cwd=self.folder,
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self.log.touch()
+        arguments = [*self._flags, "--store", self.store]
+        if self._prefix or self._environ is not None:
+            command = [*self._prefix, sys.executable, "-m", "penstock", "serve", *arguments]
+            environ = {**os.environ, **(self._environ or {})}
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    command, cwd=self.folder, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
+        else:
+            self._process = Forked(arguments, self.folder, self.log)
         if waits:
             self.wait_until_it_serves()
 
@@ -103,7 +98,7 @@ class Server:
             return log.read().decode(errors="replace")
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> subprocess.Popen[bytes] | Forked:
         assert self._process is not None, "the server was not started"
         return self._process
 

@@ -62,7 +62,7 @@ class Clock:
         """With every jump ahead, claims and delays end; with every jump back they last longer, and none may be lost."""
         clock = SetClock(round.folder)
         if round.seed % 5 == 4:
-            store, plans, workers = f"mqcore://{round.folder}/store", mqcore_queues(), 1
+            store, plans, workers = f"mqcore:///{round.folder}/store", mqcore_queues(), 1
         else:
             store, plans, workers = f"sqlite:///{round.folder}/penstock.db", all_queues(), 1 + round.seed % 2
         counts = Counts()

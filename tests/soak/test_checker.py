@@ -87,6 +87,24 @@ class TestLoss:
         story.end()
         assert story.broken() == set()
 
+    def test_a_twin_that_was_acked_does_not_stand_for_another(self, story: Story) -> None:
+        story.queue("q", dedup="send")
+        story.send("a-1", (1, 2), ids=["1"], stored=[True])
+        story.claim("a-1", (3, 4), under="1")
+        story.ack("a-1", (5, 6), under="1")
+        story.send("a-1", (7, 8), ids=["2"], stored=[True])
+        story.end()
+        assert story.broken() == {rules.LOST}
+
+    def test_a_twin_that_was_not_stored(self, story: Story) -> None:
+        story.queue("q", dedup="send")
+        story.send("a-1", (1, 2), ids=["1"], stored=[True])
+        story.send("a-1", (3, 4), ids=["1"], stored=[False])
+        story.claim("a-1", (5, 6), under="1")
+        story.ack("a-1", (7, 8), under="1")
+        story.end()
+        assert story.broken() == set()
+
     def test_sent_again_with_its_key_and_answered_then(self, story: Story) -> None:
         story.send("a-1", (1, 2), outcome="perhaps", key="k")
         story.send("a-1", (3, 4), key="k")
