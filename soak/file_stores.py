@@ -1,0 +1,134 @@
+"""The kinds of store that keep files, for faults of the disk: how each is opened, worked on, and looked at."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from soak.history import OK, Event, Recorder
+from soak.script import (
+    MixedScript,
+    MqCoreScript,
+    Script,
+    VsqsScript,
+    drain_by_mqcore,
+    look_by_files,
+    look_by_native,
+    look_by_vsqs,
+)
+from soak.warm import WarmServer, WarmServers
+
+
+class Opened(Protocol):
+    """A store that is in use."""
+
+    def script(self, recorder: Recorder, random: Random) -> Script: ...
+
+    def restart(self, gently: bool) -> None:
+        """End the server, by SIGTERM or SIGKILL, and start it again; scripts have to be made anew."""
+
+    def kill(self) -> None:
+        """Let go of every file. It may be called again."""
+
+
+class Store(Protocol):
+    name: str
+    title: str
+    # Whether a claim that was answered holds after a power cut.
+    keeps_claims: bool
+
+    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened: ...
+
+    def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
+        """Open the store after a fault, and note all that it holds. Raises AssertionError or OSError for one that
+        cannot be opened or does not work. `life` is what clients were told before."""
+
+
+class _Served:
+    """By a server of its own."""
+
+    def __init__(self, url: str, servers: WarmServers, log: Path, script: type[MixedScript | MqCoreScript]) -> None:
+        self._url, self._servers, self._log, self._script = url, servers, log, script
+        self._server: WarmServer
+        self._start()
+
+    def _start(self) -> None:
+        flags = ["--mqcore-redelivery-s", "3600"]
+        self._server = self._servers.start(self._url, self._log, *flags)
+
+    def script(self, recorder: Recorder, random: Random) -> Script:
+        return self._script(self._server.url, recorder, random)
+
+    def restart(self, gently: bool) -> None:
+        if gently:
+            self._server.terminate()
+        else:
+            self._server.kill()
+        self._start()
+
+    def kill(self) -> None:
+        self._server.kill()
+
+
+class SqliteStore:
+    name, title, keeps_claims = "sqlite", "SQLite", True
+
+    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
+        return _Served(f"sqlite:///{folder}/deep/penstock.db", servers, log, MixedScript)
+
+    def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
+        made = {event["queue"] for event in life if event["op"] == "queue" and event["outcome"] == OK}
+        with servers.start(f"sqlite:///{folder}/deep/penstock.db", log) as server:
+            look_by_native(server.url, recorder, made)
+            server.terminate()
+        with sqlite3.connect(f"file:{folder}/deep/penstock.db?mode=ro", uri=True) as connection:
+            [(found,)] = connection.execute("PRAGMA integrity_check").fetchall()
+        connection.close()
+        assert found == "ok", f"the database is damaged: {found}"
+        assert "ERROR" not in server.said(), f"the server was not content: {server.said()}"
+
+
+class MqCoreStore:
+    name, title, keeps_claims = "mqcore", "MQ-Core", False
+
+    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
+        return _Served(f"mqcore:///{folder}/deep/root", servers, log, MqCoreScript)
+
+    def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
+        ids = look_by_files(folder / "deep" / "root", recorder, MqCoreScript.QUEUE)
+        with servers.start(f"mqcore:///{folder}/deep/root", log) as server:
+            drain_by_mqcore(server.url, recorder, MqCoreScript.QUEUE, ids)
+
+
+class VsqsStore:
+    name, title, keeps_claims = "vsqs", "VSQS", False
+
+    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
+        return _Library(folder / "deep" / "queue")
+
+    def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
+        look_by_vsqs(folder / "deep" / "queue", recorder)
+
+
+class _Library:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._scripts: list[VsqsScript] = []
+
+    def script(self, recorder: Recorder, random: Random) -> Script:
+        self._scripts.append(VsqsScript(self._path, recorder, random))
+        return self._scripts[-1]
+
+    def restart(self, gently: bool) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        for script in self._scripts:
+            script.close()
+        self._scripts.clear()
+
+
+STORES: tuple[Store, ...] = (SqliteStore(), MqCoreStore(), VsqsStore())

@@ -1,0 +1,377 @@
+"""Clients that do one thing after another to a small store, by a seed, and write down what they saw.
+
+For faults of the disk, which need a store that is opened again thousands of times and looked at as a whole. One class
+for each kind of store: `step` does something, `look` tells all that is left.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from soak.apis import Api, Delivery, Emodb, Mqcore, Mqs, Native, SqsJson
+from soak.history import OK, PERHAPS, REFUSED, Event, Recorder, body_of, tag_of
+from soak.talk import Talk, Unanswered, Unreachable
+
+# Longer than any round, so that what is claimed stays so.
+HOLD_S = 3600.0
+_SIZES = (20, 20, 500, 9000)
+_DAY_NS = 86_400 * 10**9
+# A message that was left halfway is delivered after a grace of some seconds.
+_PATIENCE_S = 60
+
+
+class Script(Protocol):
+    def step(self) -> str:
+        """Do one thing; its outcome."""
+
+    def close(self) -> None: ...
+
+
+class Tags:
+    """Of one producer, in a row."""
+
+    def __init__(self, producer: str) -> None:
+        self._producer = producer
+        self._number = 0
+
+    def __call__(self, count: int = 1) -> list[str]:
+        first, self._number = self._number + 1, self._number + count
+        return [f"{self._producer}-{number}" for number in range(first, self._number + 1)]
+
+
+class MixedScript:
+    """Requests of all kinds, through the APIs of a SQL store: on a plain queue, on one of groups, on one that is purged
+    now and then, and on one that comes and goes."""
+
+    PLAIN, LINES, PURGED, FLEETING = "plain", "lines", "purged", "fleeting"
+    HOLD = {"visibility_ms": int(HOLD_S * 1000)}
+    QUEUES: dict[str, dict[str, object]] = {
+        PLAIN: HOLD,
+        LINES: {**HOLD, "groups": "fifo"},
+        PURGED: HOLD,
+        FLEETING: HOLD,
+    }
+
+    def __init__(self, url: str, recorder: Recorder, random: Random) -> None:
+        self._talk = Talk([url])
+        self._recorder = recorder
+        self._random = random
+        self._tags = Tags(recorder.client)
+        self._native = Native(self._talk, recorder)
+        others = [api(self._talk, recorder) for api in (Mqs, Emodb, SqsJson)]
+        self._apis: list[Api] = [self._native, *others]
+        self._unmade = list(self.QUEUES)
+        self._held: list[tuple[Api, str, Delivery]] = []
+
+    def step(self) -> str:
+        verbs = [self._send, self._claim, self._ack, self._renew, self._release, self._purge, self._delete]
+        verb = self._random.choices(verbs, [8, 5, 5, 1, 1, 0.5, 0.3])[0]
+        try:
+            while self._unmade:
+                if self._make() == PERHAPS:
+                    return PERHAPS
+            return verb()
+        except Unreachable:
+            return PERHAPS
+
+    def _ask(self, op: str, queue: str, method: str, path: str, body: object = None, **words: object) -> str:
+        """What only the native API has."""
+        event = self._recorder.begin(op, queue, **words)
+        try:
+            status = self._talk(method, path, body).status
+        except (Unanswered, Unreachable):
+            status = 0
+        self._recorder.end(event, outcome_of(status), status=status)
+        return outcome_of(status)
+
+    def _make(self) -> str:
+        queue = self._unmade[0]
+        settings = self.QUEUES[queue]
+        outcome = self._ask("queue", queue, "PUT", f"/v1/queues/{queue}", settings, settings=settings)
+        # Refused: another client was faster, or an answer was lost.
+        if outcome != PERHAPS:
+            self._unmade.remove(queue)
+        return outcome
+
+    def _send(self) -> str:
+        queue = self._random.choices(list(self.QUEUES), [6, 4, 1, 1])[0]
+        api = self._random.choice([self._native, *self._apis]) if queue == self.PLAIN else self._native
+        tags = self._tags(min(api.most, self._random.choice([1, 1, 2, 5])))
+        group = f"g{self._random.randrange(3)}" if queue == self.LINES else None
+        event = api.send(queue, tags, self._random.choice(_SIZES), group)
+        if event["outcome"] == REFUSED and queue == self.FLEETING:
+            self._unmade.append(queue)
+        return str(event["outcome"])
+
+    def _claim(self) -> str:
+        queue = self._random.choice([self.PLAIN, self.PLAIN, self.LINES])
+        api = self._random.choice(self._apis) if queue == self.PLAIN else self._native
+        found = api.claim(queue, min(api.most, self._random.randint(1, 4)), HOLD_S, 0)
+        self._held += [(api, queue, delivery) for delivery in found]
+        return OK
+
+    def _some_held(self) -> list[tuple[Api, str, Delivery]]:
+        """Of one queue and one API, which has receipts of its own. They are not asked about again: what may have been
+        done once would be answered otherwise the second time."""
+        self._random.shuffle(self._held)
+        chosen = [held for held in self._held if held[:2] == self._held[0][:2]][: self._random.randint(1, 3)]
+        self._held = [held for held in self._held if held not in chosen]
+        return chosen
+
+    def _ack(self) -> str:
+        if not self._held:
+            return self._claim()
+        chosen = self._some_held()
+        api, queue, _ = chosen[0]
+        return str(api.ack(queue, [delivery for _, _, delivery in chosen])["outcome"])
+
+    def _renew(self) -> str:
+        chosen = [held for held in self._held if held[0] is self._native][:2]
+        if not chosen:
+            return self._claim()
+        queue = chosen[0][1]
+        deliveries = [delivery for _, of, delivery in chosen if of == queue]
+        return str(self._native.renew(queue, deliveries, HOLD_S)["outcome"])
+
+    def _release(self) -> str:
+        chosen = [held for held in self._held if held[0] is self._native][:1]
+        if not chosen:
+            return self._claim()
+        self._held.remove(chosen[0])
+        return str(self._native.release(chosen[0][1], [chosen[0][2]])["outcome"])
+
+    def _purge(self) -> str:
+        return self._ask("purge", self.PURGED, "POST", f"/v1/queues/{self.PURGED}/purge")
+
+    def _delete(self) -> str:
+        """As a purge to the checker: it is made again at the next step."""
+        self._unmade.append(self.FLEETING)
+        return self._ask("purge", self.FLEETING, "DELETE", f"/v1/queues/{self.FLEETING}")
+
+    def close(self) -> None:
+        self._talk.close()
+
+
+def outcome_of(status: int) -> str:
+    """0: no answer."""
+    if 200 <= status < 300:
+        return OK
+    return REFUSED if 400 <= status < 500 else PERHAPS
+
+
+def look_by_native(url: str, recorder: Recorder, made: set[str]) -> None:
+    """All that a store of the native API holds: what may be claimed is, then everything is shown and counted. The
+    queues that were `made` for certain must be there."""
+    talk = Talk([url])
+    native = Native(talk, recorder)
+
+    def ask(path: str) -> Any:
+        reply = talk("GET", path)
+        assert reply.status == 200, f"{path} of a store that is well was answered {reply}"
+        return reply.json
+
+    there = {queue["name"] for queue in ask("/v1/queues?limit=1000")["queues"]}
+    for queue in MixedScript.QUEUES:
+        comes_and_goes = queue == MixedScript.FLEETING
+        if queue not in there:
+            assert comes_and_goes or queue not in made, f"the queue {queue} is lost"
+            continue
+        # It takes more, under ids of their own.
+        event = native.send(queue, [f"{recorder.client}-{queue}-1"], 20)
+        assert event["outcome"] == OK, f"a send to a store that is well: {event}"
+        native.claim(queue, 1_000, HOLD_S, 0)
+        found = ask(f"/v1/queues/{queue}/messages?limit=10000")["messages"]
+        recorder.note("left", queue, messages=[(tag_of(one["body"]), one["id"]) for one in found])
+        shown = ask(f"/v1/queues/{queue}")
+        if not comes_and_goes:  # a queue that was made anew counts anew
+            recorder.note("count", queue, total=shown["count"]["total"], **shown["tally"])
+    words = ("number", "queue", "id", "outcome", "receives")
+    rows = [[row[word] for word in words] for row in ask("/v1/ledger?limit=10000")["rows"]]
+    recorder.note("ledger", rows=rows)
+    recorder.note("seen", queues=list(MixedScript.QUEUES), ledger=True)
+    talk.close()
+
+
+class MqCoreScript:
+    """The six endpoints of MQ-Core."""
+
+    QUEUE = "q"
+
+    def __init__(self, url: str, recorder: Recorder, random: Random) -> None:
+        self._talk = Talk([url])
+        self._recorder = recorder
+        self._api = Mqcore(self._talk, recorder)
+        self._random = random
+        self._tags = Tags(recorder.client)
+        self._made = False
+        self._held: list[Delivery] = []
+
+    def step(self) -> str:
+        try:
+            if not self._made:
+                return self._make()
+            verb = self._random.choices([self._send, self._claim, self._ack, self._other_queue], [8, 5, 4, 0.3])[0]
+            return verb()
+        except (Unreachable, Unanswered):
+            return PERHAPS
+
+    def _make(self) -> str:
+        event = self._recorder.begin("queue", self.QUEUE, settings={})
+        outcome = outcome_of(self._talk("PUT", f"/{self.QUEUE}").status)
+        self._recorder.end(event, outcome)
+        self._made = outcome == OK
+        return outcome
+
+    def _other_queue(self) -> str:
+        """It is made, gets a message, and is deleted with it."""
+        other = f"{self._recorder.client}-other"
+        self._talk("PUT", f"/{other}")
+        self._talk("POST", f"/{other}/messages", b"of no account")
+        return outcome_of(self._talk("DELETE", f"/{other}").status)
+
+    def _send(self) -> str:
+        return str(self._api.send(self.QUEUE, self._tags(), self._random.choice(_SIZES))["outcome"])
+
+    def _claim(self) -> str:
+        self._held += self._api.claim(self.QUEUE, 1, HOLD_S, 0)
+        return OK
+
+    def _ack(self) -> str:
+        if not self._held:
+            return self._claim()
+        delivery = self._held.pop(self._random.randrange(len(self._held)))
+        return str(delete(self._talk, self._recorder, self.QUEUE, delivery)["outcome"])
+
+    def close(self) -> None:
+        self._talk.close()
+
+
+def delete(talk: Talk, recorder: Recorder, queue: str, delivery: Delivery) -> Event:
+    """There are no receipts: 202 means that it is gone."""
+    event = recorder.begin("ack", queue, messages=[[delivery.tag, delivery.id, None]])
+    try:
+        outcome = outcome_of(talk("DELETE", f"/{queue}/messages/{delivery.id}").status)
+    except (Unanswered, Unreachable):
+        outcome = PERHAPS
+    return recorder.end(event, outcome, done=[True] if outcome == OK else None)
+
+
+def look_by_files(root: Path, recorder: Recorder, queue: str) -> set[str]:
+    """All that the folders of an MQ-Core store hold, before a server has seen them: the ids that must be delivered.
+    What is in `delay` is due from now on."""
+    found = [(path.name, path) for path in sorted((root / "queues" / queue).glob("*"))]
+    for folder in ("new", "delay"):
+        for path in sorted((root / folder).glob(f"{queue}:*")):
+            if folder == "new" and not path.stat().st_mode & 0o400:
+                continue  # it was never written to its end
+            found.append((path.name.partition(":")[2], path))
+            if folder == "delay":
+                os.utime(path, (0, 0))
+    recorder.note("left", queue, messages=[(tag_of(path.read_text()), id) for id, path in found])
+    recorder.note("seen", queues=[queue])
+    ids = [id for id, _ in found]
+    assert len(ids) == len(set(ids)), f"a message is in two places: {sorted(ids)}"
+    return set(ids)
+
+
+def drain_by_mqcore(url: str, recorder: Recorder, queue: str, ids: set[str]) -> None:
+    """All of these are delivered and can be deleted, and so can one more."""
+    talk = Talk([url])
+    api = Mqcore(talk, recorder)
+    assert talk("PUT", f"/{queue}").status == 201
+    event = api.send(queue, [f"{recorder.client}-1"], 20)
+    assert event["outcome"] == OK, f"a send to a store that is well: {event}"
+    expected = {*ids, *event["ids"]}
+    until = time.monotonic() + _PATIENCE_S
+    while expected:
+        found = api.claim(queue, 1, HOLD_S, 0)
+        if not found:
+            assert time.monotonic() < until, f"these were never delivered: {sorted(expected)}"
+            time.sleep(0.02)
+        for delivery in found:
+            assert delivery.id in expected, f"{delivery} was delivered, and it was not there"
+            expected.discard(delivery.id)
+            delete(talk, recorder, queue, delivery)
+    talk.close()
+
+
+class VsqsScript:
+    """The library itself: two instances on one directory take turns."""
+
+    QUEUE = "vsqs"
+
+    def __init__(self, path: Path, recorder: Recorder, random: Random) -> None:
+        from penstock.vsqs import Queue
+
+        self._queues = [Queue(path, precision="us") for _ in range(2)]
+        self._recorder = recorder
+        self._random = random
+        self._tags = Tags(recorder.client)
+        self._held: list[tuple[str, str]] = []
+
+    def step(self) -> str:
+        queue = self._random.choice(self._queues)
+        verb = self._random.choices([self._send, self._claim, self._ack], [8, 5, 4])[0]
+        return verb(queue)
+
+    def _send(self, queue: Any) -> str:
+        [tag] = self._tags()
+        body = body_of(tag, self._random.choice(_SIZES))
+        event = self._recorder.begin("send", self.QUEUE, messages=[tag])
+        try:
+            id = queue.publish(body.encode())
+        except OSError:
+            # After an error the message is not in the queue.
+            self._recorder.end(event, REFUSED)
+            return REFUSED
+        self._recorder.end(event, OK, ids=[id])
+        return OK
+
+    def _claim(self, queue: Any) -> str:
+        event = self._recorder.begin("claim", self.QUEUE, hold_s=HOLD_S)
+        try:
+            id, body = queue.receive(HOLD_S, timeout=0)
+        except OSError:
+            self._recorder.end(event, PERHAPS, messages=[])
+            return PERHAPS
+        messages = [] if id is None else [(tag_of(body.decode()), id, None, 0)]
+        self._recorder.end(event, OK, messages=messages)
+        self._held += [(tag, id) for tag, id, *_ in messages]
+        return OK
+
+    def _ack(self, queue: Any) -> str:
+        if not self._held:
+            return self._claim(queue)
+        tag, id = self._held.pop(self._random.randrange(len(self._held)))
+        event = self._recorder.begin("ack", self.QUEUE, messages=[(tag, id, None)])
+        try:
+            done = queue.delete(id)
+        except OSError:
+            self._recorder.end(event, PERHAPS)
+            return PERHAPS
+        self._recorder.end(event, OK, done=[done])
+        return OK
+
+    def close(self) -> None:
+        for queue in self._queues:
+            queue.close()
+
+
+def look_by_vsqs(path: Path, recorder: Recorder) -> None:
+    """A day later, when every claim has run out: all that is left is received, and nothing stays behind."""
+    from penstock.vsqs import Queue
+
+    left = []
+    with Queue(path, precision="us", clock=lambda: time.time_ns() + _DAY_NS) as queue:
+        queue.publish(body_of(f"{recorder.client}-1").encode())
+        while (received := queue.receive(timeout=0))[0] is not None:
+            left.append((tag_of(received[1].decode()), received[0]))
+            assert queue.delete(received[0])
+    recorder.note("left", VsqsScript.QUEUE, messages=[found for found in left if found[0] != f"{recorder.client}-1"])
+    recorder.note("seen", queues=[VsqsScript.QUEUE])
+    assert any(tag == f"{recorder.client}-1" for tag, _ in left), "a message sent after the fault was lost"
+    assert not list(path.iterdir()), f"something is left behind: {sorted(path.iterdir())}"
