@@ -8,18 +8,24 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from soak.history import OK, Event, Recorder
+from soak.history import OK, PERHAPS, Event, Recorder
 from soak.script import (
     MixedScript,
     MqCoreScript,
     Script,
     VsqsScript,
+    claim_ready,
     drain_by_mqcore,
+    end_holds,
     look_by_files,
     look_by_native,
     look_by_vsqs,
 )
-from soak.warm import WarmServer, WarmServers
+from soak.warm import Prepare, WarmServer, WarmServers
+
+
+# What MQ-Core hands out does not come back within a round.
+_FLAGS = ("--mqcore-redelivery-s", "3600")
 
 
 class Opened(Protocol):
@@ -42,6 +48,12 @@ class Store(Protocol):
 
     def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened: ...
 
+    def run(
+        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
+    ) -> None:
+        """One client does so many steps, until the store is gone. The process that has the store is made known to
+        `prepare` before it begins; it is gone afterwards."""
+
     def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
         """Open the store after a fault, and note all that it holds. Raises AssertionError or OSError for one that
         cannot be opened or does not work. `life` is what clients were told before."""
@@ -56,8 +68,7 @@ class _Served:
         self._start()
 
     def _start(self) -> None:
-        flags = ["--mqcore-redelivery-s", "3600"]
-        self._server = self._servers.start(self._url, self._log, *flags)
+        self._server = self._servers.start(self._url, self._log, *_FLAGS)
 
     def script(self, recorder: Recorder, random: Random) -> Script:
         return self._script(self._server.url, recorder, random)
@@ -73,11 +84,34 @@ class _Served:
         self._server.kill()
 
 
+def _run_served(
+    url: str, script: type[MixedScript | MqCoreScript], servers: WarmServers, log: Path, history: Path, seed: int,
+    steps: int, prepare: Prepare,
+) -> None:  # fmt: skip
+    try:
+        server = servers.start(url, log, *_FLAGS, prepare=prepare)
+    except OSError:
+        return
+    recorder = Recorder(history, "c0")
+    client = script(server.url, recorder, Random(seed), sizes=(20, 500))
+    for _ in range(steps):
+        if client.step() == PERHAPS and server.has_ended():
+            break
+    client.close()
+    recorder.close()
+    server.kill()
+
+
 class SqliteStore:
     name, title, keeps_claims = "sqlite", "SQLite", True
 
     def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
         return _Served(f"sqlite:///{folder}/deep/penstock.db", servers, log, MixedScript)
+
+    def run(
+        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
+    ) -> None:
+        _run_served(f"sqlite:///{folder}/deep/penstock.db", MixedScript, servers, log, history, seed, steps, prepare)
 
     def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
         made = {event["queue"] for event in life if event["op"] == "queue" and event["outcome"] == OK}
@@ -97,9 +131,18 @@ class MqCoreStore:
     def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
         return _Served(f"mqcore:///{folder}/deep/root", servers, log, MqCoreScript)
 
+    def run(
+        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
+    ) -> None:
+        _run_served(f"mqcore:///{folder}/deep/root", MqCoreScript, servers, log, history, seed, steps, prepare)
+
     def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
-        ids = look_by_files(folder / "deep" / "root", recorder, MqCoreScript.QUEUE)
-        with servers.start(f"mqcore:///{folder}/deep/root", log) as server:
+        root, url = folder / "deep" / "root", f"mqcore:///{folder}/deep/root"
+        ids = look_by_files(root, recorder, MqCoreScript.QUEUE)
+        with servers.start(url, log, *_FLAGS) as server:
+            claim_ready(server.url, recorder, MqCoreScript.QUEUE)
+        end_holds(root, recorder)
+        with servers.start(url, log, *_FLAGS) as server:
             drain_by_mqcore(server.url, recorder, MqCoreScript.QUEUE, ids)
 
 
@@ -108,6 +151,12 @@ class VsqsStore:
 
     def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
         return _Library(folder / "deep" / "queue")
+
+    def run(
+        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
+    ) -> None:
+        path = folder / "deep" / "queue"
+        servers.fork(log, "vsqs", str(path), str(history), str(seed), str(steps), prepare=prepare).wait()
 
     def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
         look_by_vsqs(folder / "deep" / "queue", recorder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -18,7 +19,7 @@ from soak.talk import Talk, Unanswered, Unreachable
 
 # Longer than any round, so that what is claimed stays so.
 HOLD_S = 3600.0
-_SIZES = (20, 20, 500, 9000)
+SIZES = (20, 20, 500, 9000)
 _DAY_NS = 86_400 * 10**9
 # A message that was left halfway is delivered after a grace of some seconds.
 _PATIENCE_S = 60
@@ -56,10 +57,11 @@ class MixedScript:
         FLEETING: HOLD,
     }
 
-    def __init__(self, url: str, recorder: Recorder, random: Random) -> None:
+    def __init__(self, url: str, recorder: Recorder, random: Random, sizes: Sequence[int] = SIZES) -> None:
         self._talk = Talk([url])
         self._recorder = recorder
         self._random = random
+        self._sizes = sizes
         self._tags = Tags(recorder.client)
         self._native = Native(self._talk, recorder)
         others = [api(self._talk, recorder) for api in (Mqs, Emodb, SqsJson)]
@@ -102,7 +104,7 @@ class MixedScript:
         api = self._random.choice([self._native, *self._apis]) if queue == self.PLAIN else self._native
         tags = self._tags(min(api.most, self._random.choice([1, 1, 2, 5])))
         group = f"g{self._random.randrange(3)}" if queue == self.LINES else None
-        event = api.send(queue, tags, self._random.choice(_SIZES), group)
+        event = api.send(queue, tags, self._random.choice(self._sizes), group)
         if event["outcome"] == REFUSED and queue == self.FLEETING:
             self._unmade.append(queue)
         return str(event["outcome"])
@@ -184,8 +186,10 @@ def look_by_native(url: str, recorder: Recorder, made: set[str]) -> None:
         event = native.send(queue, [f"{recorder.client}-{queue}-1"], 20)
         assert event["outcome"] == OK, f"a send to a store that is well: {event}"
         native.claim(queue, 1_000, HOLD_S, 0)
-        found = ask(f"/v1/queues/{queue}/messages?limit=10000")["messages"]
-        recorder.note("left", queue, messages=[(tag_of(one["body"]), one["id"]) for one in found])
+        path = page = f"/v1/queues/{queue}/messages?limit=10000"
+        while found := (shown := ask(page))["messages"]:
+            recorder.note("left", queue, messages=[(tag_of(one["body"]), one["id"]) for one in found])
+            page = f"{path}&after={shown['after']}"
         shown = ask(f"/v1/queues/{queue}")
         if not comes_and_goes:  # a queue that was made anew counts anew
             recorder.note("count", queue, total=shown["count"]["total"], **shown["tally"])
@@ -201,11 +205,12 @@ class MqCoreScript:
 
     QUEUE = "q"
 
-    def __init__(self, url: str, recorder: Recorder, random: Random) -> None:
+    def __init__(self, url: str, recorder: Recorder, random: Random, sizes: Sequence[int] = SIZES) -> None:
         self._talk = Talk([url])
         self._recorder = recorder
         self._api = Mqcore(self._talk, recorder)
         self._random = random
+        self._sizes = sizes
         self._tags = Tags(recorder.client)
         self._made = False
         self._held: list[Delivery] = []
@@ -234,7 +239,7 @@ class MqCoreScript:
         return outcome_of(self._talk("DELETE", f"/{other}").status)
 
     def _send(self) -> str:
-        return str(self._api.send(self.QUEUE, self._tags(), self._random.choice(_SIZES))["outcome"])
+        return str(self._api.send(self.QUEUE, self._tags(), self._random.choice(self._sizes))["outcome"])
 
     def _claim(self) -> str:
         self._held += self._api.claim(self.QUEUE, 1, HOLD_S, 0)
@@ -261,21 +266,35 @@ def delete(talk: Talk, recorder: Recorder, queue: str, delivery: Delivery) -> Ev
 
 
 def look_by_files(root: Path, recorder: Recorder, queue: str) -> set[str]:
-    """All that the folders of an MQ-Core store hold, before a server has seen them: the ids that must be delivered.
-    What is in `delay` is due from now on."""
+    """All that the folders of an MQ-Core store hold, before a server has seen them: the ids that must be delivered."""
     found = [(path.name, path) for path in sorted((root / "queues" / queue).glob("*"))]
     for folder in ("new", "delay"):
         for path in sorted((root / folder).glob(f"{queue}:*")):
-            if folder == "new" and not path.stat().st_mode & 0o400:
-                continue  # it was never written to its end
-            found.append((path.name.partition(":")[2], path))
-            if folder == "delay":
-                os.utime(path, (0, 0))
-    recorder.note("left", queue, messages=[(tag_of(path.read_text()), id) for id, path in found])
+            if folder == "delay" or path.stat().st_mode & 0o400:  # else it was never written to its end
+                found.append((path.name.partition(":")[2], path))
+    recorder.note("left", queue, messages=[(tag_of(path.read_text()), message) for message, path in found])
     recorder.note("seen", queues=[queue])
-    ids = [id for id, _ in found]
+    ids = [message for message, _ in found]
     assert len(ids) == len(set(ids)), f"a message is in two places: {sorted(ids)}"
     return set(ids)
+
+
+def end_holds(root: Path, recorder: Recorder) -> None:
+    """As if the time of all that is claimed had run out; while no server has the store."""
+    for path in (root / "delay").glob("*"):
+        os.utime(path, (0, 0))
+    recorder.note("clock", jump_s=HOLD_S)
+
+
+def claim_ready(url: str, recorder: Recorder, queue: str) -> set[str]:
+    """The ids of all that may be claimed."""
+    talk = Talk([url])
+    api = Mqcore(talk, recorder)
+    claimed: set[str] = set()
+    while found := api.claim(queue, 1, HOLD_S, 0):
+        claimed.update(delivery.id for delivery in found)
+    talk.close()
+    return claimed
 
 
 def drain_by_mqcore(url: str, recorder: Recorder, queue: str, ids: set[str]) -> None:
@@ -299,66 +318,83 @@ def drain_by_mqcore(url: str, recorder: Recorder, queue: str, ids: set[str]) -> 
     talk.close()
 
 
-class VsqsScript:
-    """The library itself: two instances on one directory take turns."""
+class VsqsApi:
+    """The library, in the words of the other APIs. An error is an outcome."""
 
     QUEUE = "vsqs"
 
-    def __init__(self, path: Path, recorder: Recorder, random: Random) -> None:
+    def __init__(self, path: Path, recorder: Recorder) -> None:
         from penstock.vsqs import Queue
 
-        self._queues = [Queue(path, precision="us") for _ in range(2)]
+        self._queue = Queue(path, precision="us")
         self._recorder = recorder
-        self._random = random
-        self._tags = Tags(recorder.client)
-        self._held: list[tuple[str, str]] = []
 
-    def step(self) -> str:
-        queue = self._random.choice(self._queues)
-        verb = self._random.choices([self._send, self._claim, self._ack], [8, 5, 4])[0]
-        return verb(queue)
-
-    def _send(self, queue: Any) -> str:
-        [tag] = self._tags()
-        body = body_of(tag, self._random.choice(_SIZES))
-        event = self._recorder.begin("send", self.QUEUE, messages=[tag])
+    def send(self, queue: str, tags: list[str], size: int) -> Event:
+        [tag] = tags
+        event = self._recorder.begin("send", queue, messages=[tag])
         try:
-            id = queue.publish(body.encode())
+            message = self._queue.publish(body_of(tag, size).encode())
         except OSError:
-            # After an error the message is not in the queue.
-            self._recorder.end(event, REFUSED)
-            return REFUSED
-        self._recorder.end(event, OK, ids=[id])
-        return OK
+            # Then the message is not in the queue.
+            return self._recorder.end(event, REFUSED)
+        return self._recorder.end(event, OK, ids=[message])
 
-    def _claim(self, queue: Any) -> str:
-        event = self._recorder.begin("claim", self.QUEUE, hold_s=HOLD_S)
+    def claim(self, queue: str) -> list[Delivery]:
+        event = self._recorder.begin("claim", queue, hold_s=HOLD_S)
         try:
-            id, body = queue.receive(HOLD_S, timeout=0)
+            message, body = self._queue.receive(HOLD_S, timeout=0)
         except OSError:
             self._recorder.end(event, PERHAPS, messages=[])
-            return PERHAPS
-        messages = [] if id is None else [(tag_of(body.decode()), id, None, 0)]
-        self._recorder.end(event, OK, messages=messages)
-        self._held += [(tag, id) for tag, id, *_ in messages]
-        return OK
+            return []
+        found = [] if message is None or body is None else [Delivery(tag_of(body.decode()), message, None, 0)]
+        self._recorder.end(event, OK, messages=[[one.tag, one.id, None, 0] for one in found])
+        return found
 
-    def _ack(self, queue: Any) -> str:
-        if not self._held:
-            return self._claim(queue)
-        tag, id = self._held.pop(self._random.randrange(len(self._held)))
-        event = self._recorder.begin("ack", self.QUEUE, messages=[(tag, id, None)])
+    def ack(self, queue: str, delivery: Delivery) -> Event:
+        event = self._recorder.begin("ack", queue, messages=[[delivery.tag, delivery.id, None]])
         try:
-            done = queue.delete(id)
+            done = self._queue.delete(delivery.id)
         except OSError:
-            self._recorder.end(event, PERHAPS)
-            return PERHAPS
-        self._recorder.end(event, OK, done=[done])
+            return self._recorder.end(event, PERHAPS)
+        return self._recorder.end(event, OK, done=[done])
+
+    def close(self) -> None:
+        self._queue.close()
+
+
+class VsqsScript:
+    """Two instances on one directory, which take turns."""
+
+    def __init__(self, path: Path, recorder: Recorder, random: Random, sizes: Sequence[int] = SIZES) -> None:
+        self._apis = [VsqsApi(path, recorder) for _ in range(2)]
+        self._random = random
+        self._sizes = sizes
+        self._tags = Tags(recorder.client)
+        self._held: list[Delivery] = []
+
+    def step(self) -> str:
+        api = self._random.choice(self._apis)
+        verb = self._random.choices(["send", "claim", "ack"], [8, 5, 4])[0]
+        if verb == "send":
+            return str(api.send(api.QUEUE, self._tags(), self._random.choice(self._sizes))["outcome"])
+        if verb == "ack" and self._held:
+            delivery = self._held.pop(self._random.randrange(len(self._held)))
+            return str(api.ack(api.QUEUE, delivery)["outcome"])
+        self._held += api.claim(api.QUEUE)
         return OK
 
     def close(self) -> None:
-        for queue in self._queues:
-            queue.close()
+        for api in self._apis:
+            api.close()
+
+
+def run_vsqs(path: str, history: str, seed: str, steps: str) -> None:
+    """As a program that may be killed: a call that fails is an outcome."""
+    recorder = Recorder(Path(history), "c0", may_be_killed=True)
+    script = VsqsScript(Path(path), recorder, Random(seed))
+    for _ in range(int(steps)):
+        script.step()
+    script.close()
 
 
 def look_by_vsqs(path: Path, recorder: Recorder) -> None:
@@ -371,7 +407,7 @@ def look_by_vsqs(path: Path, recorder: Recorder) -> None:
         while (received := queue.receive(timeout=0))[0] is not None:
             left.append((tag_of(received[1].decode()), received[0]))
             assert queue.delete(received[0])
-    recorder.note("left", VsqsScript.QUEUE, messages=[found for found in left if found[0] != f"{recorder.client}-1"])
-    recorder.note("seen", queues=[VsqsScript.QUEUE])
+    recorder.note("left", VsqsApi.QUEUE, messages=[found for found in left if found[0] != f"{recorder.client}-1"])
+    recorder.note("seen", queues=[VsqsApi.QUEUE])
     assert any(tag == f"{recorder.client}-1" for tag, _ in left), "a message sent after the fault was lost"
     assert not list(path.iterdir()), f"something is left behind: {sorted(path.iterdir())}"

@@ -1,11 +1,12 @@
 """Servers that start in a tenth of the time: forked from a process that has imported all of them already.
 
 A campaign that opens a store thousands of times would otherwise spend its hours importing. Each server is a process of
-its own all the same, runs `penstock serve` with its own arguments, and may be killed.
+its own all the same, runs `penstock serve` with its own arguments, and may be traced and killed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -13,11 +14,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from soak.script import run_vsqs
 from soak.server import PATIENCE_S
+
+_BEGIN = signal.SIGUSR1
+_PR_SET_PTRACER = 0x59616D61
+
+Prepare = Callable[[int], object]
 
 
 class WarmServers:
@@ -28,15 +36,24 @@ class WarmServers:
             [sys.executable, "-m", "soak.warm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
 
-    def start(self, store: str, log: Path, *flags: str) -> WarmServer:
+    def start(self, store: str, log: Path, *flags: str, prepare: Prepare | None = None) -> WarmServer:
         """Raises OSError with what the server has said, if it does not start."""
+        server = WarmServer(self.fork(log, "serve", "--port", "0", "--store", store, *flags, prepare=prepare))
+        server.wait_until_it_serves()
+        return server
+
+    def fork(self, log: Path, *arguments: str, prepare: Prepare | None = None) -> Child:
+        """A process that does nothing yet while `prepare` is called with its id."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         log.touch()
-        arguments = ["serve", "--port", "0", "--store", store, *flags]
         size = log.stat().st_size
         self._process.stdin.write(json.dumps({"arguments": arguments, "log": str(log)}) + "\n")
-        return WarmServer(int(self._process.stdout.readline()), log, size)
+        child = Child(int(self._process.stdout.readline()), log, size)
+        if prepare is not None:
+            prepare(child.pid)
+        child.signal(_BEGIN)
+        return child
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -54,7 +71,7 @@ class WarmServers:
         self.close()
 
 
-class WarmServer:
+class Child:
     """`before` is how long its log was before it came."""
 
     def __init__(self, pid: int, log: Path, before: int) -> None:
@@ -63,46 +80,58 @@ class WarmServer:
         self._before = before
         # The number may be another's by the time that it is used; this cannot.
         self._handle = os.pidfd_open(pid)
-        self.url = self._wait_for_url()
-
-    def _wait_for_url(self) -> str:
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            _, serves, rest = self.said().partition(" serves ")
-            if serves and " " in rest:
-                return rest.split()[0]
-            if self._has_ended(0.003) and " serves " not in self.said():
-                self._close()
-                raise OSError(f"the server did not start: {self.said()}")
-        self.kill()
-        raise TimeoutError(f"the server did not start in time: {self.said()}")
 
     def said(self) -> str:
         return self._log.read_bytes()[self._before :].decode(errors="replace").strip()
 
-    def _has_ended(self, within_s: float) -> bool:
-        return bool(select.select([self._handle], [], [], within_s)[0])
+    def has_ended(self, within_s: float = 0) -> bool:
+        return self._handle < 0 or bool(select.select([self._handle], [], [], within_s)[0])
 
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, number)
 
     def kill(self) -> None:
-        self._end(signal.SIGKILL)
+        self.end(signal.SIGKILL)
 
-    def terminate(self) -> None:
-        self._end(signal.SIGTERM)
-
-    def _end(self, number: int) -> None:
+    def end(self, number: int) -> None:
         if self._handle >= 0:
             self.signal(number)
-            if not self._has_ended(PATIENCE_S):
-                raise TimeoutError(f"the server did not end: {self.said()}")
-            self._close()
+            self.wait()
 
-    def _close(self) -> None:
-        os.close(self._handle)
-        self._handle = -1
+    def wait(self) -> None:
+        if not self.has_ended(PATIENCE_S):
+            raise TimeoutError(f"the process did not end: {self.said()}")
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+
+class WarmServer:
+    url: str
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self.said = child.said
+        self.kill = child.kill
+        self.has_ended = child.has_ended
+
+    def wait_until_it_serves(self) -> None:
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            ended = self.has_ended(0.003)
+            _, serves, rest = self.said().partition(" serves ")
+            if serves and " " in rest:
+                self.url = rest.split()[0]
+                return
+            if ended:
+                self._child.wait()
+                raise OSError(f"the server did not start: {self.said()}")
+        self.kill()
+        raise TimeoutError(f"the server did not start in time: {self.said()}")
+
+    def terminate(self) -> None:
+        self._child.end(signal.SIGTERM)
 
     def __enter__(self) -> WarmServer:
         return self
@@ -113,27 +142,34 @@ class WarmServer:
         self.kill()
 
 
-def _fork_servers() -> None:
+def _fork_children() -> None:
     """One for each line that is read."""
     from penstock.cli import main
     from penstock.server import run
 
     assert run  # a command imports it when it needs it, and each child would do so again
-
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [_BEGIN])
+    libc = ctypes.CDLL(None)
     for line in sys.stdin:
         asked = json.loads(line)
         pid = os.fork()
         if pid:
             print(pid, flush=True)
             continue
+        # Where only a parent may trace a process, anybody of ours may trace this one.
+        libc.prctl(_PR_SET_PTRACER, -1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for descriptor, number in ((os.open(os.devnull, os.O_RDONLY), 0), (log, 1), (log, 2)):
             os.dup2(descriptor, number)
+        signal.sigwait([_BEGIN])
+        if asked["arguments"][0] == "vsqs":
+            run_vsqs(*asked["arguments"][1:])
+            return
         sys.argv = ["penstock", *asked["arguments"]]
         main()
 
 
 if __name__ == "__main__":
-    _fork_servers()
+    _fork_children()

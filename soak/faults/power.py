@@ -28,8 +28,6 @@ from soak.server import wait_until
 from soak.warm import WarmServers
 
 KINDS = ("ext4", "xfs")
-# Each a mount, a store and a look at it: half a minute in all.
-_CUTS_PER_ROUND = 150
 _SHUTDOWNS_PER_ROUND = 6
 _CLIENTS = 3
 
@@ -148,7 +146,7 @@ class Replay:
 
     def _live(self, round: Round, image: Path, folder: Path, servers: WarmServers) -> float:
         """A store is made, used, closed, opened, used, killed, opened and used again. Returns when that ended."""
-        steps = 3 if round.is_short else 6
+        steps = 2 if round.is_short else 4
         with device.recorded(image, folder / "mount", folder / "log") as mount:
             opened = self.store.open(mount, servers, folder / "life.log")
             try:
@@ -167,9 +165,8 @@ class Replay:
         judge = Judge(self.store, folder, servers)
         found = intervals(list(read_log(folder / "log")), end)
         wanted = [cut for interval in found for cut in cuts(interval, round.random)]
-        most = min(round.left, _CUTS_PER_ROUND)
-        if len(wanted) > most:
-            chosen = set(round.random.sample(range(len(wanted)), most))
+        if round.is_short and len(wanted) > round.left:
+            chosen = set(round.random.sample(range(len(wanted)), round.left))
             wanted = [cut for number, cut in enumerate(wanted) if number in chosen]
         counts = Counts(notes=Counter({"flushes": len(found) - 1}))
         base, trial = folder / "base.img", folder / "trial.img"
