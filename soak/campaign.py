@@ -12,9 +12,17 @@ from pathlib import Path
 from random import Random
 
 from soak.fault import Counts, Fault, Lacking, Round, Violation
-from soak.faults import clock, kill, migration, stop
+from soak.faults import clock, disk, kill, migration, power, stop, syscalls
 
-FAULTS: list[Fault] = [*kill.FAULTS, *clock.FAULTS, *stop.FAULTS, *migration.FAULTS]
+FAULTS: list[Fault] = [
+    *kill.FAULTS,
+    *power.FAULTS,
+    *syscalls.FAULTS,
+    *disk.FAULTS,
+    *clock.FAULTS,
+    *stop.FAULTS,
+    *migration.FAULTS,
+]
 
 
 @dataclass

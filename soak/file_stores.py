@@ -8,11 +8,14 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from soak.apis import Mqcore, Native
 from soak.history import OK, PERHAPS, Event, Recorder
 from soak.script import (
     MixedScript,
     MqCoreScript,
+    Plain,
     Script,
+    VsqsApi,
     VsqsScript,
     claim_ready,
     drain_by_mqcore,
@@ -21,8 +24,8 @@ from soak.script import (
     look_by_native,
     look_by_vsqs,
 )
+from soak.talk import Talk
 from soak.warm import Prepare, WarmServer, WarmServers
-
 
 # What MQ-Core hands out does not come back within a round.
 _FLAGS = ("--mqcore-redelivery-s", "3600")
@@ -32,6 +35,8 @@ class Opened(Protocol):
     """A store that is in use."""
 
     def script(self, recorder: Recorder, random: Random) -> Script: ...
+
+    def plain(self, recorder: Recorder) -> Plain: ...
 
     def restart(self, gently: bool) -> None:
         """End the server, by SIGTERM or SIGKILL, and start it again; scripts have to be made anew."""
@@ -72,6 +77,12 @@ class _Served:
 
     def script(self, recorder: Recorder, random: Random) -> Script:
         return self._script(self._server.url, recorder, random)
+
+    def plain(self, recorder: Recorder) -> Plain:
+        talk = Talk([self._server.url])
+        if self._script is MixedScript:
+            return Plain(Native(talk, recorder), MixedScript.PLAIN, recorder)
+        return Plain(Mqcore(talk, recorder), MqCoreScript.QUEUE, recorder)
 
     def restart(self, gently: bool) -> None:
         if gently:
@@ -165,11 +176,17 @@ class VsqsStore:
 class _Library:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._scripts: list[VsqsScript] = []
+        self._scripts: list[VsqsScript | VsqsApi] = []
 
     def script(self, recorder: Recorder, random: Random) -> Script:
-        self._scripts.append(VsqsScript(self._path, recorder, random))
-        return self._scripts[-1]
+        script = VsqsScript(self._path, recorder, random)
+        self._scripts.append(script)
+        return script
+
+    def plain(self, recorder: Recorder) -> Plain:
+        api = VsqsApi(self._path, recorder)
+        self._scripts.append(api)
+        return Plain(api, VsqsApi.QUEUE, recorder)
 
     def restart(self, gently: bool) -> None:
         self.kill()

@@ -388,6 +388,53 @@ class VsqsScript:
             api.close()
 
 
+class Plain:
+    """Sends, claims and acks on one queue, one after another, where each outcome matters."""
+
+    def __init__(self, api: Native | Mqcore | VsqsApi, queue: str, recorder: Recorder) -> None:
+        self._api = api
+        self._queue = queue
+        self._recorder = recorder
+        self._tags = Tags(recorder.client)
+
+    def make(self) -> None:
+        if isinstance(self._api, VsqsApi):
+            return
+        settings = MixedScript.QUEUES.get(self._queue, {})
+        path = f"/v1/queues/{self._queue}" if isinstance(self._api, Native) else f"/{self._queue}"
+        status = self._api.talk("PUT", path, settings).status
+        assert status == 201, f"a queue could not be made: {status}"
+        self._recorder.note("queue", self._queue, settings=settings)
+
+    def send(self, size: int) -> str:
+        return str(self._api.send(self._queue, self._tags(), size)["outcome"])
+
+    def work(self, *, may_be_empty: bool = False) -> bool:
+        """Claim a message and ack it: False if there was none."""
+        found = self._claim()
+        assert found or may_be_empty, "a message that is there could not be claimed"
+        for delivery in found:
+            outcome = self._ack(delivery)
+            assert outcome == OK, f"{delivery} could not be acked: {outcome}"
+        return bool(found)
+
+    def try_to_work(self) -> None:
+        for delivery in self._claim():
+            self._ack(delivery)
+
+    def _claim(self) -> list[Delivery]:
+        if isinstance(self._api, VsqsApi):
+            return self._api.claim(self._queue)
+        return self._api.claim(self._queue, 1, HOLD_S, 0)
+
+    def _ack(self, delivery: Delivery) -> str:
+        if isinstance(self._api, VsqsApi):
+            return str(self._api.ack(self._queue, delivery)["outcome"])
+        if isinstance(self._api, Mqcore):
+            return str(delete(self._api.talk, self._recorder, self._queue, delivery)["outcome"])
+        return str(self._api.ack(self._queue, [delivery])["outcome"])
+
+
 def run_vsqs(path: str, history: str, seed: str, steps: str) -> None:
     """As a program that may be killed: a call that fails is an outcome."""
     recorder = Recorder(Path(history), "c0", may_be_killed=True)

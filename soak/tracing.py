@@ -50,7 +50,8 @@ def traced(*options: str) -> Callable[[int], subprocess.Popen[bytes]]:
         tracer = subprocess.Popen([strace, "-f", "-qq", *options, "-p", str(pid)], stderr=subprocess.PIPE)
         status = Path(f"/proc/{pid}/status")
         wait_until(
-            lambda: f"TracerPid:\t{tracer.pid}\n" in status.read_text() or tracer.poll() is not None, "strace is attached"
+            lambda: f"TracerPid:\t{tracer.pid}\n" in status.read_text() or tracer.poll() is not None,
+            "strace is attached",
         )
         if tracer.poll() is not None:
             assert tracer.stderr is not None

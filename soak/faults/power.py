@@ -180,12 +180,12 @@ class Replay:
             apply(cut.writes, trial)
             with device.mounted(trial, folder / "trial") as mount:
                 findings, verdict = judge.findings(mount, life, cut.interval.until)
+            counts.done += 1
             if findings:
                 device.copy(base, round.folder / "left.img")
                 apply(cut.writes, round.folder / "left.img")
                 shutil.copytree(folder, round.folder / "logs", ignore=shutil.ignore_patterns("*.img", "image", "log"))
                 raise Violation([f"{kind}, {cut}; what it has left is in left.img:", *findings], counts)
-            counts.done += 1
             counts.notes[f"{kind} {cut.kind}"] += 1
             trial.unlink()
         if verdict is not None:
@@ -217,7 +217,11 @@ class Shutdown:
             with WarmServers() as servers:
                 for number in range(min(round.left, _SHUTDOWNS_PER_ROUND)):
                     kind = KINDS[(round.seed + number) % 2]
-                    counts.add(self._cut(round, number, kind, folder, servers))
+                    try:
+                        counts.add(self._cut(round, number, kind, folder, servers))
+                    except Violation as violation:
+                        violation.counts.add(counts)
+                        raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return counts
@@ -249,7 +253,8 @@ class Shutdown:
         if findings or verdict is None:
             device.copy(folder / "left.img", round.folder / "left.img")
             shutil.copytree(folder, round.folder / "logs", ignore=shutil.ignore_patterns("*.img", "image"))
-            raise Violation([f"{kind}, after {enough} requests; what it has left is in left.img:", *findings])
+            findings.insert(0, f"{kind}, after {enough} requests; what it has left is in left.img:")
+            raise Violation(findings, Counts(1))
         return Counts(1, verdict.sent, verdict.acked, Counter({kind: 1}))
 
 

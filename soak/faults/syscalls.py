@@ -7,14 +7,17 @@ each way to fail; what clients were told is compared with what a server finds th
 from __future__ import annotations
 
 import shutil
+import sys
+import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
 
 from soak import device
-from soak.checker import check
+from soak.checker import Verdict, check
 from soak.fault import Counts, Fault, Lacking, Round, Violation
 from soak.file_stores import STORES, Store
 from soak.history import History
@@ -34,7 +37,6 @@ class Injected:
     store: Store
     unit: str = "points"
     short: int = 15
-    _lacking: str = field(default="", init=False)
 
     @property
     def name(self) -> str:
@@ -72,13 +74,22 @@ class Injected:
         else:
             done = self.goal - round.left
             chosen = self.points[done : done + _POINTS_PER_ROUND]
-        counts = Counts()
+        return self.fail_at(chosen, round)
+
+    def fail_at(self, chosen: Sequence[Point], round: Round) -> Counts:
+        counts, findings = Counts(), []
         with WarmServers() as servers:
             for point in chosen:
-                counts.add(self._fail_at(point, round, servers))
+                found, verdict = self._fail_at(point, round, servers)
+                counts.add(Counts(1, verdict.sent, verdict.acked, Counter({point.how: 1})))
+                if found:
+                    again = f"python -m soak.faults.syscalls {self.store.name} {point.call} {point.when} {point.how}"
+                    findings += [f"{point} (again: {again}):", *found]
+        if findings:
+            raise Violation(findings, counts)
         return counts
 
-    def _fail_at(self, point: Point, round: Round, servers: WarmServers) -> Counts:
+    def _fail_at(self, point: Point, round: Round, servers: WarmServers) -> tuple[list[str], Verdict]:
         folder = device.in_memory("syscalls")
         history = History(folder / "history")
         try:
@@ -95,8 +106,7 @@ class Injected:
             findings += verdict.findings
             if findings:
                 shutil.copytree(folder, round.folder / str(point).replace(" ", "-"))
-                raise Violation([f"{point}:", *findings])
-            return Counts(1, verdict.sent, verdict.acked, Counter({point.how: 1}))
+            return findings, verdict
         finally:
             shutil.rmtree(folder)
 
@@ -115,3 +125,15 @@ def _some_of_each(all_of_them: list[Point], round: Round) -> list[Point]:
 
 
 FAULTS: list[Fault] = [Injected(store) for store in STORES]
+
+
+def main(name: str, call: str, when: str, how: str) -> None:
+    """One point alone, as a finding names it."""
+    [store] = [store for store in STORES if store.name == name]
+    folder = Path(tempfile.mkdtemp(prefix="penstock-syscalls-"))
+    print(folder)
+    print(Injected(store).fail_at([Point(call, int(when), how)], Round(folder, 0, 1)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
