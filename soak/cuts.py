@@ -15,6 +15,7 @@ from random import Random
 from soak.recorder import Event
 
 SECTOR = 512
+SUPERBLOCK_END = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,20 @@ def intervals(events: Sequence[Event], end: float) -> list[Interval]:
             writes.append(event)
     found.append(Interval(len(found), writes, end))
     return found
+
+
+def stretch(found: Sequence[Interval], random: Random, writes: int) -> Sequence[Interval]:
+    """As many intervals in a row as have so many writes: all of a short life; of a long one those around the largest,
+    where much is written back at once, or around any other."""
+    middle = random.choice(
+        [max(range(len(found)), key=lambda number: len(found[number].writes)), random.randrange(len(found))]
+    )
+    first = last = middle
+    while sum(len(interval.writes) for interval in found[first : last + 1]) < writes:
+        if first == 0 and last == len(found) - 1:
+            break
+        first, last = max(0, first - 1), min(len(found) - 1, last + 1)
+    return found[first : last + 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +86,12 @@ def cuts(interval: Interval, random: Random, others: int = 1) -> Iterator[Cut]:
 
 
 def sectors(write: Event) -> Iterator[Event]:
-    """A device writes a sector whole or not at all."""
+    """A device writes a sector whole or not at all. ext4 relies on more for its superblock, which is two sectors: with
+    one of them it cannot be mounted any more."""
     assert write.data is not None
+    if write.offset < SUPERBLOCK_END:
+        yield write
+        return
     for start in range(0, len(write.data), SECTOR):
         yield Event(write.at, write.offset + start, write.data[start : start + SECTOR])
 

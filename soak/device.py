@@ -25,6 +25,10 @@ _NO_LOG_FLUSH = 2
 _UNMOUNT_S = 60
 
 
+class Unmountable(OSError):
+    """The file system itself is damaged."""
+
+
 def run(*command: object) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
@@ -69,7 +73,10 @@ def mounted(image: Path, folder: Path) -> Iterator[Path]:
     folder.mkdir(exist_ok=True)
     device = attach(image)
     try:
-        run("mount", device, folder)
+        try:
+            run("mount", device, folder)
+        except OSError as error:
+            raise Unmountable(str(error)) from error
         try:
             yield folder
         finally:

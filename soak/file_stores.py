@@ -70,6 +70,7 @@ class _Served:
     def __init__(self, url: str, servers: WarmServers, log: Path, script: type[MixedScript | MqCoreScript]) -> None:
         self._url, self._servers, self._log, self._script = url, servers, log, script
         self._server: WarmServer
+        self._talk: Talk | None = None
         self._start()
 
     def _start(self) -> None:
@@ -79,10 +80,10 @@ class _Served:
         return self._script(self._server.url, recorder, random)
 
     def plain(self, recorder: Recorder) -> Plain:
-        talk = Talk([self._server.url])
+        self._talk = Talk([self._server.url])
         if self._script is MixedScript:
-            return Plain(Native(talk, recorder), MixedScript.PLAIN, recorder)
-        return Plain(Mqcore(talk, recorder), MqCoreScript.QUEUE, recorder)
+            return Plain(Native(self._talk, recorder), MixedScript.PLAIN, recorder)
+        return Plain(Mqcore(self._talk, recorder), MqCoreScript.QUEUE, recorder)
 
     def restart(self, gently: bool) -> None:
         if gently:
@@ -93,6 +94,8 @@ class _Served:
 
     def kill(self) -> None:
         self._server.kill()
+        if self._talk is not None:
+            self._talk.close()
 
 
 def _run_served(

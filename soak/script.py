@@ -269,9 +269,9 @@ def look_by_files(root: Path, recorder: Recorder, queue: str) -> set[str]:
     """All that the folders of an MQ-Core store hold, before a server has seen them: the ids that must be delivered."""
     found = [(path.name, path) for path in sorted((root / "queues" / queue).glob("*"))]
     for folder in ("new", "delay"):
-        for path in sorted((root / folder).glob(f"{queue}:*")):
-            if folder == "delay" or path.stat().st_mode & 0o400:  # else it was never written to its end
-                found.append((path.name.partition(":")[2], path))
+        # What was never written to its end may not be read.
+        whole = [path for path in sorted((root / folder).glob(f"{queue}:*")) if path.stat().st_mode & 0o400]
+        found += [(path.name.partition(":")[2], path) for path in whole]
     recorder.note("left", queue, messages=[(tag_of(path.read_text()), message) for message, path in found])
     recorder.note("seen", queues=[queue])
     ids = [message for message, _ in found]

@@ -6,7 +6,9 @@ its own all the same, runs `penstock serve` with its own arguments, and may be t
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import gc
 import json
 import os
 import select
@@ -29,7 +31,7 @@ Prepare = Callable[[int], object]
 
 
 class WarmServers:
-    """The process that forks, until it is closed. Its servers end with it."""
+    """The process that forks, until it is closed."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -55,6 +57,10 @@ class WarmServers:
         child.signal(_BEGIN)
         return child
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -62,13 +68,16 @@ class WarmServers:
         self._process.wait()
         self._process.stdout.close()
 
-    def __enter__(self) -> WarmServers:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+_shared: list[WarmServers] = []
+
+
+def warm_servers() -> WarmServers:
+    """One for all rounds of this process, until it ends."""
+    if not _shared or not _shared[0].is_running:
+        _shared[:] = [WarmServers()]
+        atexit.register(_shared[0].close)
+    return _shared[0]
 
 
 class Child:
@@ -148,6 +157,9 @@ def _fork_children() -> None:
     from penstock.server import run
 
     assert run  # a command imports it when it needs it, and each child would do so again
+    # Or each child would look through all of it, and so copy it.
+    gc.collect()
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, [_BEGIN])
     libc = ctypes.CDLL(None)

@@ -10,6 +10,7 @@ command -v pgrep >/dev/null || missing="$missing procps"
 # Debian keeps the programs of administrators where users do not look.
 PATH="$PATH:/usr/sbin:/sbin"
 command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
+command -v losetup >/dev/null || missing="$missing mount"
 command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 command -v nft >/dev/null || missing="$missing nftables"
 command -v ip >/dev/null || missing="$missing iproute2"

@@ -18,7 +18,7 @@ from soak.fault import Counts, Fault, Round, Violation
 from soak.file_stores import STORES, Store
 from soak.history import OK
 from soak.script import Plain
-from soak.warm import WarmServers
+from soak.warm import warm_servers
 
 # What a store may fill, beyond what it keeps as its reserve.
 _ROOM = {"ext4": 0, "xfs": 48 << 20}
@@ -49,7 +49,8 @@ class Full:
         counts = Counts()
         try:
             image = device.make_image(folder / "image", kind, _MEGABYTES[kind])
-            with WarmServers() as servers, device.mounted(image, folder / "mount") as mount:
+            servers = warm_servers()
+            with device.mounted(image, folder / "mount") as mount:
                 _leave_room(mount, _ROOM[kind])
                 opened = self.store.open(mount, servers, folder / "life.log")
                 try:

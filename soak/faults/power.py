@@ -18,17 +18,19 @@ from random import Random
 
 from soak import device
 from soak.checker import Verdict, check
-from soak.cuts import apply, cuts, intervals
+from soak.cuts import apply, cuts, intervals, stretch
 from soak.fault import Counts, Fault, Round, Violation
 from soak.file_stores import STORES, Opened, Store
 from soak.history import PERHAPS, Event, History
 from soak.recorder import read_log
 from soak.script import Script
 from soak.server import wait_until
-from soak.warm import WarmServers
+from soak.warm import WarmServers, warm_servers
 
 KINDS = ("ext4", "xfs")
 _SHUTDOWNS_PER_ROUND = 6
+# Each is the end of a prefix, which is tried: about a minute in all.
+_WRITES_PER_ROUND = 120
 _CLIENTS = 3
 
 
@@ -123,7 +125,7 @@ class Replay:
     store: Store
     goal: int = 500
     unit: str = "cuts"
-    short: int = 12
+    short: int = 8
 
     @property
     def name(self) -> str:
@@ -137,21 +139,25 @@ class Replay:
         kind = KINDS[round.seed % 2]
         folder = device.in_memory("power")
         try:
-            with WarmServers() as servers:
-                image = device.make_image(folder / "image", kind)
-                end = self._live(round, image, folder, servers)
-                return self._try(round, kind, image, folder, servers, end)
+            image = device.make_image(folder / "image", kind)
+            end = self._live(round, image, folder)
+            return self._try(round, kind, image, folder, end)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _live(self, round: Round, image: Path, folder: Path, servers: WarmServers) -> float:
-        """A store is made, used, closed, opened, used, killed, opened and used again. Returns when that ended."""
-        steps = 2 if round.is_short else 4
+    def _live(self, round: Round, image: Path, folder: Path) -> float:
+        """A store is made, used, closed, opened, used, killed, opened and used again. Returns when that ended.
+
+        Every third time for so long, and by so many, that a log is folded into its file and that files are synced
+        together."""
+        clients, steps = _CLIENTS, 2 if round.is_short else 4
+        if round.seed // len(KINDS) % 3 == 2:
+            clients, steps = 10, 12
         with device.recorded(image, folder / "mount", folder / "log") as mount:
-            opened = self.store.open(mount, servers, folder / "life.log")
+            opened = self.store.open(mount, warm_servers(), folder / "life.log")
             try:
                 for part, gently in enumerate((True, False, None)):
-                    scripts = _scripts(opened, round, f"p{part}")
+                    scripts = _scripts(opened, round.history, round.random, f"p{part}", clients)
                     Load(scripts, steps).join()
                     if gently is not None:
                         opened.restart(gently)
@@ -160,15 +166,16 @@ class Replay:
                 opened.kill()
                 round.history.close()
 
-    def _try(self, round: Round, kind: str, image: Path, folder: Path, servers: WarmServers, end: float) -> Counts:
+    def _try(self, round: Round, kind: str, image: Path, folder: Path, end: float) -> Counts:
         life = list(round.history.events())
-        judge = Judge(self.store, folder, servers)
+        judge = Judge(self.store, folder, warm_servers())
         found = intervals(list(read_log(folder / "log")), end)
-        wanted = [cut for interval in found for cut in cuts(interval, round.random)]
+        part = stretch(found, round.random, _WRITES_PER_ROUND)
+        wanted = [cut for interval in part for cut in cuts(interval, round.random)]
         if round.is_short and len(wanted) > round.left:
             chosen = set(round.random.sample(range(len(wanted)), round.left))
             wanted = [cut for number, cut in enumerate(wanted) if number in chosen]
-        counts = Counts(notes=Counter({"flushes": len(found) - 1}))
+        counts = Counts(notes=Counter({f"{kind} intervals": len(part)}))
         base, trial = folder / "base.img", folder / "trial.img"
         device.copy(image, base)
         reached = 0
@@ -178,8 +185,11 @@ class Replay:
             reached = cut.interval.number
             device.copy(base, trial)
             apply(cut.writes, trial)
-            with device.mounted(trial, folder / "trial") as mount:
-                findings, verdict = judge.findings(mount, life, cut.interval.until)
+            try:
+                with device.mounted(trial, folder / "trial") as mount:
+                    findings, verdict = judge.findings(mount, life, cut.interval.until)
+            except device.Unmountable as error:
+                findings, verdict = [str(error)], None
             counts.done += 1
             if findings:
                 device.copy(base, round.folder / "left.img")
@@ -188,8 +198,8 @@ class Replay:
                 raise Violation([f"{kind}, {cut}; what it has left is in left.img:", *findings], counts)
             counts.notes[f"{kind} {cut.kind}"] += 1
             trial.unlink()
-        if verdict is not None:
-            counts.sent, counts.acked = verdict.sent, verdict.acked
+            if verdict is not None:
+                counts.sent, counts.acked = verdict.sent, verdict.acked
         return counts
 
 
@@ -214,29 +224,26 @@ class Shutdown:
         counts = Counts()
         folder = device.in_memory("power")
         try:
-            with WarmServers() as servers:
-                for number in range(min(round.left, _SHUTDOWNS_PER_ROUND)):
-                    kind = KINDS[(round.seed + number) % 2]
-                    try:
-                        counts.add(self._cut(round, number, kind, folder, servers))
-                    except Violation as violation:
-                        violation.counts.add(counts)
-                        raise
+            for number in range(min(round.left, _SHUTDOWNS_PER_ROUND)):
+                kind = KINDS[(round.seed + number) % 2]
+                try:
+                    counts.add(self._cut(round, number, kind, folder))
+                except Violation as violation:
+                    violation.counts.add(counts)
+                    raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return counts
 
-    def _cut(self, round: Round, number: int, kind: str, folder: Path, servers: WarmServers) -> Counts:
+    def _cut(self, round: Round, number: int, kind: str, folder: Path) -> Counts:
         image = device.make_image(folder / "image", kind)
         history = History(round.folder / f"history-{number}")
-        enough = round.random.choice([1, 5, 30, 100])
+        enough = round.random.choice([1, 5, 30, 100, 300])
         with device.mounted(image, folder / "mount") as mount:
-            opened = self.store.open(mount, servers, folder / f"life-{number}.log")
+            opened = self.store.open(mount, warm_servers(), folder / f"life-{number}.log")
             try:
-                scripts = [
-                    opened.script(history.recorder(f"c{one}"), Random(round.random.random())) for one in range(_CLIENTS)
-                ]
-                load = Load(scripts, 10_000)
+                clients = round.random.choice([_CLIENTS, 12])
+                load = Load(_scripts(opened, history, round.random, "", clients), 10_000)
                 wait_until(lambda: load.done >= enough, "clients have done enough", every_s=0.001)
                 # Only what was answered by now: a kernel that goes on running may say yes to the sync of a directory
                 # whose log it has just thrown away (XFS does). Without current, that would not be heard.
@@ -249,7 +256,7 @@ class Shutdown:
         life = list(history.events())
         device.copy(image, folder / "left.img")
         with device.mounted(image, folder / "mount") as mount:
-            findings, verdict = Judge(self.store, folder, servers).findings(mount, life, at)
+            findings, verdict = Judge(self.store, folder, warm_servers()).findings(mount, life, at)
         if findings or verdict is None:
             device.copy(folder / "left.img", round.folder / "left.img")
             shutil.copytree(folder, round.folder / "logs", ignore=shutil.ignore_patterns("*.img", "image"))
@@ -258,10 +265,8 @@ class Shutdown:
         return Counts(1, verdict.sent, verdict.acked, Counter({kind: 1}))
 
 
-def _scripts(opened: Opened, round: Round, part: str) -> list[Script]:
-    return [
-        opened.script(round.history.recorder(f"{part}c{one}"), Random(round.random.random())) for one in range(_CLIENTS)
-    ]
+def _scripts(opened: Opened, history: History, random: Random, part: str, clients: int) -> list[Script]:
+    return [opened.script(history.recorder(f"{part}c{one}"), Random(random.random())) for one in range(clients)]
 
 
 FAULTS: list[Fault] = [*(Replay(store) for store in STORES), *(Shutdown(store) for store in STORES)]

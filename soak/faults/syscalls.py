@@ -22,7 +22,7 @@ from soak.fault import Counts, Fault, Lacking, Round, Violation
 from soak.file_stores import STORES, Store
 from soak.history import History
 from soak.tracing import Point, counting, injecting, points, tracing
-from soak.warm import WarmServers
+from soak.warm import WarmServers, warm_servers
 
 STEPS = 100
 # The same script for every point, so that a number means the same call.
@@ -36,7 +36,7 @@ class Injected:
 
     store: Store
     unit: str = "points"
-    short: int = 15
+    short: int = 9
 
     @property
     def name(self) -> str:
@@ -50,9 +50,9 @@ class Injected:
     def points(self) -> list[Point]:
         folder = device.in_memory("syscalls")
         try:
-            with WarmServers() as servers, tracing(*counting(folder / "trace")) as prepare:
+            with tracing(*counting(folder / "trace")) as prepare:
                 where = folder / "store"
-                self.store.run(where, servers, folder / "log", folder / "history", _SEED, STEPS, prepare)
+                self.store.run(where, warm_servers(), folder / "log", folder / "history", _SEED, STEPS, prepare)
             found = points(folder / "trace", where)
         finally:
             shutil.rmtree(folder)
@@ -78,13 +78,12 @@ class Injected:
 
     def fail_at(self, chosen: Sequence[Point], round: Round) -> Counts:
         counts, findings = Counts(), []
-        with WarmServers() as servers:
-            for point in chosen:
-                found, verdict = self._fail_at(point, round, servers)
-                counts.add(Counts(1, verdict.sent, verdict.acked, Counter({point.how: 1})))
-                if found:
-                    again = f"python -m soak.faults.syscalls {self.store.name} {point.call} {point.when} {point.how}"
-                    findings += [f"{point} (again: {again}):", *found]
+        for point in chosen:
+            found, verdict = self._fail_at(point, round, warm_servers())
+            counts.add(Counts(1, verdict.sent, verdict.acked, Counter({point.how: 1})))
+            if found:
+                again = f"python -m soak.faults.syscalls {self.store.name} {point.call} {point.when} {point.how}"
+                findings += [f"{point} (again: {again}):", *found]
         if findings:
             raise Violation(findings, counts)
         return counts
