@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soak import device
-from soak.checker import check
 from soak.fault import Counts, Fault, Round, Violation
 from soak.file_stores import STORES, Store
 from soak.history import OK
@@ -67,11 +66,7 @@ class Full:
                 life = list(round.history.events())
                 after = folder / "after.log"
                 self.store.look(mount, servers, after, round.history.recorder("after"), life)
-                round.history.close()
-                verdict = check(round.history)
-                if verdict.findings:
-                    raise Violation(verdict.findings, counts)
-                counts.sent, counts.acked = verdict.sent, verdict.acked
+                round.judge(counts)
         except AssertionError as error:
             counts.done += 1
             raise Violation([str(error)], counts) from error

@@ -66,7 +66,7 @@ class Injected:
         try:
             return len(self.points)
         except Lacking:
-            return 1
+            return self.short
 
     def run(self, round: Round) -> Counts:
         if round.is_short:
