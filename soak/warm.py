@@ -25,13 +25,14 @@ from soak.script import run_vsqs
 from soak.server import PATIENCE_S
 
 _BEGIN = signal.SIGUSR1
+_PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
 
 Prepare = Callable[[int], object]
 
 
 class WarmServers:
-    """The process that forks, until it is closed."""
+    """The process that forks, until it is closed. Those that it has forked end with it."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -169,8 +170,9 @@ def _fork_children() -> None:
         if pid:
             print(pid, flush=True)
             continue
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # Where only a parent may trace a process, anybody of ours may trace this one.
-        libc.prctl(_PR_SET_PTRACER, -1)
+        libc.prctl(_PR_SET_PTRACER, ctypes.c_ulong(2**64 - 1))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for descriptor, number in ((os.open(os.devnull, os.O_RDONLY), 0), (log, 1), (log, 2)):
