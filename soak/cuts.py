@@ -30,7 +30,8 @@ class Interval:
 
 def intervals(events: Sequence[Event], end: float) -> list[Interval]:
     """Up to an instant at which the current was cut for certain."""
-    found, writes = [], []
+    found: list[Interval] = []
+    writes: list[Event] = []
     for event in events:
         if event.at >= end:
             break

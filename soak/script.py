@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from soak.apis import Api, Delivery, Emodb, Mqcore, Mqs, Native, SqsJson
 from soak.history import OK, PERHAPS, REFUSED, Event, Recorder, body_of, tag_of
@@ -49,8 +49,8 @@ class MixedScript:
     now and then, and on one that comes and goes."""
 
     PLAIN, LINES, PURGED, FLEETING = "plain", "lines", "purged", "fleeting"
-    HOLD = {"visibility_ms": int(HOLD_S * 1000)}
-    QUEUES: dict[str, dict[str, object]] = {
+    HOLD: ClassVar[dict[str, object]] = {"visibility_ms": int(HOLD_S * 1000)}
+    QUEUES: ClassVar[dict[str, dict[str, object]]] = {
         PLAIN: HOLD,
         LINES: {**HOLD, "groups": "fifo"},
         PURGED: HOLD,

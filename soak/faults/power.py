@@ -49,7 +49,7 @@ class UntilCut(History):
     def size(self) -> int:
         return 0
 
-    def events(self, *, without: Sequence[str] = ()) -> Iterator[Event]:
+    def events(self, *, without: tuple[str, ...] = ()) -> Iterator[Event]:
         yield from (event for event in self.before if event["op"] not in without)
         yield from super().events(without=without)
 
@@ -59,7 +59,7 @@ def _until(life: Sequence[Event], at: float) -> Iterator[Event]:
         if event["end"] < at:
             yield event
         elif event["begin"] < at:
-            told = {word: None for word in ("ids", "stored", "done", "status") if word in event}
+            told: Event = {word: None for word in ("ids", "stored", "done", "status") if word in event}
             yield {**event, **told, "outcome": PERHAPS}
 
 
