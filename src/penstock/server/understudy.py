@@ -72,6 +72,10 @@ class Understudy:
         signal.set_wakeup_fd(self._of_app, warn_on_full_buffer=False)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_GRACE_S)
+        if not self._thread.is_alive():
+            self._loop.close()
+            self._woken.close()
+            self._wake.close()
 
     # In its own thread
 
