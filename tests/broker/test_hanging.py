@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.broker.operations import Again
-from penstock.errors import StoreUnavailable
+from penstock.errors import StoreSilent, StoreUnavailable
 from penstock.limits import Limits
 from penstock.model import Backoff
 from penstock.pending import Pending
@@ -119,7 +119,7 @@ async def test_callers_are_told_in_time_and_once(bench: Bench, hanging: Hanging)
     hanging.go_on()
     await back(bench)
     for words in (sent, queued, looking):
-        assert [type(error) for error in words] == [StoreUnavailable]
+        assert [type(error) for error in words] == [StoreSilent]
     # What was on its way has happened; what was not, has not.
     assert await bench.seen() == [b"at the store"]
 
@@ -155,7 +155,7 @@ async def test_a_connection_that_is_lost_is_not_an_answer(bench: Bench, hanging:
     hanging.hang()
     tries = told(bench.send(b"tries"))
     refused = told(bench.send(b"refused"))
-    assert (tries, [type(error) for error in refused]) == ([], [StoreUnavailable])
+    assert (tries, [type(error) for error in refused]) == ([], [StoreSilent])
     hanging.go_on()
     await back(bench)
     assert (len(tries), isinstance(tries[0], StoreUnavailable)) == (1, False)
@@ -170,7 +170,7 @@ async def test_what_was_claimed_too_late_is_released(bench: Bench, hanging: Hang
     hanging.hang()
     late = told(bench.broker.claim("late", 2, 600_000))
     await time_passes(bench, hanging)
-    assert [type(error) for error in late] == [StoreUnavailable]
+    assert [type(error) for error in late] == [StoreSilent]
     hanging.go_on()
     await back(bench)
     assert bodies(await result(bench.broker.claim("late", 2, wait_ms=60_000))) == [b"1", b"2"]
@@ -183,7 +183,7 @@ async def test_what_was_claimed_too_late_with_an_attempt_waits_for_the_one_who_a
     hanging.hang()
     late = told(bench.broker.claim("q", 1, 600_000, 0, "t"))
     await time_passes(bench, hanging)
-    assert [type(error) for error in late] == [StoreUnavailable]
+    assert [type(error) for error in late] == [StoreSilent]
     hanging.go_on()
     await back(bench)
     [again] = await result(bench.broker.claim("q", 1, 600_000, 0, "t"))
