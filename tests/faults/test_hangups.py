@@ -125,7 +125,7 @@ def test_a_claim_of_a_shipment(server: ThreadServer, talk: Talk, how: str) -> No
     wait_until(lambda: total(talk)["ready"] < MANY)
     cut(opened, how)
     wait_until(lambda: nothing_is_left(server))
-    # It has come to its end, and whoever claims it again has it.
+    # It has come to its end, and the one that claims it again has it.
     wait_until(lambda: talk("GET", "/v1/queues/q/shipments/c/1").json["state"] == "open")
     assert talk("PUT", "/v1/queues/q/shipments/c/1", asked).json["messages"] == MANY
     # If no one does, it is lost when its time has run out, and its messages are ready.

@@ -1,4 +1,4 @@
-"""A stop as clients see it: whoever was accepted gets an answer."""
+"""A stop as clients see it: every request that was accepted gets an answer."""
 
 from __future__ import annotations
 

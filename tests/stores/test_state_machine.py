@@ -523,15 +523,20 @@ class SideBySide(RuleBasedStateMachine):
         self.both(lambda unit, _: unit.messages.purge_older(queue, self.now, limit, through, self.now - age))
 
     @precondition(lambda self: self.memory.unit is None)
-    @rule(limit=st.sampled_from([1, 3, 1_000]), age=st.sampled_from([5, 50, 1_000]))
-    def sweep(self, limit: int, age: int) -> None:
+    @rule(
+        limit=st.sampled_from([1, 3, 1_000]), age=st.sampled_from([5, 50, 1_000]), most=st.sampled_from([None, 1_000])
+    )
+    def sweep(self, limit: int, age: int, most: int | None) -> None:
         """To the end, because how a sweep divides its work is its own affair."""
 
         def sweep_all(side: Side) -> int:
             freed = 0
+            with side.store.unit() as unit:
+                while unit.ledger.measure(limit):
+                    pass
             while True:
                 with side.store.unit() as unit:
-                    step = unit.sweep(self.now, limit, self.now - age)
+                    step = unit.sweep(self.now, limit, self.now - age, 0, most)
                 if not step:
                     return freed
                 freed += step
@@ -561,7 +566,7 @@ def everything(unit: Unit, now: int) -> list[object]:
     views += [unit.consumers.attend(name) for name in ("g", "h", "i")]
     views += [unit.page_queues("", "", 10), unit.page_queues("b", "a", 2)]
     views += [unit.dead_letter_sources(queue.name, "", 10) for queue in queues[:1]]
-    views += [unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000, now)]
+    views += [unit.ledger.size(), unit.moves.unfinished(), unit.keys.list(), unit.exports.list(None, 0, 1_000, now)]
     for name in NAMES:
         views += [unit.find_queue(name), unit.next_due(name, now), unit.consumers.first_due(name)]
         found = unit.find_queue(name)

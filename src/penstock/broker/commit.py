@@ -125,7 +125,7 @@ class Commit:
         self._stopping = True
 
     def refuse(self) -> None:
-        """Tell all who wait for a unit that there will be none, and whoever comes: better an answer than none. What a
+        """Tell all who wait for a unit that there will be none, and those who come: better an answer than none. What a
         unit under way has done is still told, if that ends in time."""
         self._refusing = True
         for operation in self._arrived.take_callers():

@@ -490,7 +490,7 @@ class Moves(Protocol):
 class Shipments(Protocol):
     """Messages for one named consumer, which it reads as often as it likes until they end together.
 
-    What has ended is remembered for `shipment_remembered_ms`, and the latest of each consumer for ever. One whose time
+    What has ended is remembered for `shipment_remembered_ms`, and the latest of each consumer forever. One whose time
     has run out is as a claim whose time has: late is fine until somebody else gets its messages. So it can be read,
     settled, released and prolonged until a sweep has declared it lost, which ends it for all.
 

@@ -270,7 +270,8 @@ class SqliteEngine:
         left, until = before, time.perf_counter() + _SHRINK_S
         while left and before - left < limit // _PAGE_BYTES and time.perf_counter() < until:
             self.rows(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})")
-            former, [(left,)] = left, self.rows("PRAGMA freelist_count")
+            former = left
+            [(left,)] = self.rows("PRAGMA freelist_count")
             if left == former:
                 break  # a file that cannot shrink
         return int(before - left) * _PAGE_BYTES
