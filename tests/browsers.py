@@ -1,7 +1,7 @@
 """Browsers other than Chromium, as Debian has them: Firefox, driven by Marionette, and WebKit, driven by WebDriver.
 
 Playwright would need builds of its own for both. Each is told what to do in the terms of the W3C's WebDriver: Firefox
-over a socket of its own, WebKit by the program that comes with it, on a display that nobody sees.
+over a socket of its own, WebKit by the program that comes with it, on a display that no one sees.
 """
 
 from __future__ import annotations

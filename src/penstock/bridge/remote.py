@@ -2,6 +2,8 @@
 
 Without a bridge, because the committer has just died, every call is rejected with StoreUnavailable, and so is what was
 under way: whether it has happened is not known. The same holds for a committer that lives and does not answer.
+
+One file because it is the broker's protocol, verb by verb.
 """
 
 from __future__ import annotations
