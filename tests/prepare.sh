@@ -19,6 +19,10 @@ command -v faketime >/dev/null || missing="$missing faketime"
 command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v mariadbd >/dev/null || missing="$missing mariadb-server"
 command -v chromium >/dev/null || missing="$missing chromium"
+command -v firefox-esr >/dev/null || command -v firefox >/dev/null || missing="$missing firefox-esr"
+# WebKit needs a display, if only one that no one sees.
+command -v WebKitWebDriver >/dev/null || missing="$missing webkit2gtk-driver"
+command -v Xvfb >/dev/null || missing="$missing xvfb"
 # For `promtool`, which checks figures, rules and alerts.
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v systemd-analyze >/dev/null || missing="$missing systemd"

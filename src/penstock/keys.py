@@ -193,13 +193,14 @@ class Keyring:
 
     def find(self, secret: bytes) -> Key | None:
         """The key with this secret, which is thereby used."""
-        known = self._presented(secret)
-        if known is None:
+        presented = self.digest(secret)
+        known = self._by_digest.get(presented)
+        if known is None or not hmac.compare_digest(known.digest, presented):
             return None
         now = self._clock()
         if now >= known.until:
             return None
-        self._uses[known.digest] = now
+        self._uses[presented] = now
         return known.key
 
     def why_refused(self, secret: bytes) -> tuple[str, str]:

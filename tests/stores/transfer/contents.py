@@ -22,6 +22,7 @@ from penstock.model import (
     Draft,
     Groups,
     JsonValue,
+    KeyUse,
     LedgerMode,
     MoveTerms,
     PeekAfter,
@@ -102,6 +103,11 @@ def fill(url: str) -> None:
         verbs.moves.step("chosen", limit=1)
 
         verbs.create_key("one", keys.digest(store.secret, SECRET.encode()))
+        verbs.keys.update(name="one", expires_at=4_000_000_000_000)
+        verbs.keys.rotate(name="one", digest=b"rotated", old_until=3_000_000_000_000)
+        verbs.keys.note_uses(
+            uses=[KeyUse("one", b"rotated", 9), KeyUse("one", keys.digest(store.secret, SECRET.encode()), 8)]
+        )
         verbs.create_key("two", b"digest", ("queue|post|a", "queue|poll|ü*"))
         verbs.keys.revoke("two")
 
@@ -289,6 +295,8 @@ CHANGES: dict[str, Callable[[Verbs], object]] = {
     "delete queue": lambda verbs: verbs.delete("empty"),
     "pause queue": lambda verbs: pause(verbs, "own"),
     "create key": lambda verbs: verbs.create_key("another"),
+    "expire key": lambda verbs: verbs.keys.update(name="one", expires_at=None),
+    "retire secret": lambda verbs: verbs.keys.retire(name="one"),
     "revoke key": lambda verbs: verbs.keys.revoke("one"),
     "action": lambda verbs: verbs.actions.record(Actor(None, "mqs"), ActionKind.QUEUE_DELETE),
     "claim of a line": lambda verbs: verbs.claim(1, queue="lines"),
