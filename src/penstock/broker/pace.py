@@ -4,9 +4,9 @@ What a row costs is not known beforehand: one has a body of a megabyte, another 
 disk. So steps that last longer than `step_ms` are followed by some with half the rows, and one that has taken less than
 half of it by one with twice as many, up to the full size. Each kind of task has a pace of its own.
 
-One step may be late for reasons of its own, such as another process: it takes several in a row, or one that is very
-late. And where half the rows take as long as all of them, it is not the rows: a database far away answers no sooner.
-Then the size is what it was before, for a while.
+One step may be late for reasons of its own, such as another process: it takes several in a row, and fewer of those
+that are very late. And where half the rows take as long as all of them, it is not the rows: a database far away answers
+no sooner. Then the size is what it was before, for a while.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from penstock.limits import Limits
 
 # How often the full size may be halved.
 _HALVINGS: Final = 6
-# So many slow steps in a row are too many; and so many times too long is too long at once.
+# So many slow steps in a row are too many, and so many of those that take so many times too long.
 _IN_A_ROW: Final = 3
+_VERY_SLOW_IN_A_ROW: Final = 2
 _VERY_SLOW: Final = 8
 # A step that takes less than this part of its time may be twice as large.
 _EASY: Final = 0.5
@@ -63,6 +64,10 @@ class Pace:
         known = self._kinds.get(kind)
         return self._sizes[0 if known is None else known.halvings]
 
+    def is_slow(self, kind: str) -> bool:
+        """Whether a task of this kind has ever taken longer than a step should."""
+        return kind in self._kinds
+
     def note(self, kind: str, took_s: float) -> None:
         """How long a step of this kind has taken."""
         known = self._kinds.get(kind)
@@ -82,7 +87,7 @@ class Pace:
     def _note_slow(self, known: _Kind, took_s: float) -> None:
         known.quickest_s = min(known.quickest_s, took_s) if known.slow else took_s
         known.slow += 1
-        if known.slow < _IN_A_ROW and took_s < self.step_s * _VERY_SLOW:
+        if known.slow < (_IN_A_ROW if known.quickest_s < self.step_s * _VERY_SLOW else _VERY_SLOW_IN_A_ROW):
             return
         if known.took_s and known.quickest_s > known.took_s * _HELPED:
             known.halvings -= 1
