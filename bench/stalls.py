@@ -49,7 +49,7 @@ _ARROW = "application/vnd.apache.arrow.stream"
 _A_QUEUE = 100
 FILE = "penstock.db"
 TWINS = "dedupq/twins"
-_MANY = "many"
+MANY = "many"
 
 
 class Sender:
@@ -113,32 +113,32 @@ def left(url: str, queue: str) -> int:
 
 
 def purge(url: str, _store: Path, _count: int) -> None:
-    ask(url, "POST", f"/v1/queues/{_MANY}/purge")
+    ask(url, "POST", f"/v1/queues/{MANY}/purge")
 
 
 def purge_older(url: str, _store: Path, _count: int) -> None:
-    ask(url, "POST", f"/v1/queues/{_MANY}/purge", {"older_than_ms": 0})
+    ask(url, "POST", f"/v1/queues/{MANY}/purge", {"older_than_ms": 0})
 
 
 def delete(url: str, store: Path, count: int) -> None:
     """The queue is gone at once; its messages are freed afterwards. No API shows those, so we look at the file."""
-    ask(url, "DELETE", f"/v1/queues/{_MANY}")
+    ask(url, "DELETE", f"/v1/queues/{MANY}")
     _wait_for(store, f"SELECT NOT EXISTS (SELECT 1 FROM message WHERE seq <= {count})")
 
 
 def move(url: str, _store: Path, _count: int) -> None:
     ask(url, "PUT", "/v1/queues/target")
-    _move(url, {"source": _MANY, "target": "target"})
+    _move(url, {"source": MANY, "target": "target"})
 
 
 def redrive(url: str, _store: Path, _count: int) -> None:
     """Dead letters go home, as new messages."""
-    _move(url, {"source": _MANY})
+    _move(url, {"source": MANY})
 
 
 def redrive_some(url: str, _store: Path, _count: int) -> None:
     """The same, and each body is looked into."""
-    _move(url, {"source": _MANY, "filter": {"text": BODY.decode()[:4]}})
+    _move(url, {"source": MANY, "filter": {"text": BODY.decode()[:4]}})
 
 
 def _move(url: str, wanted: dict[str, object]) -> None:
@@ -158,10 +158,10 @@ def collapse(url: str, _store: Path, _count: int) -> None:
 
 def expire(url: str, _store: Path, _count: int) -> None:
     """They have been expired since the server started, and it looks after them by itself."""
-    _until(lambda: left(url, _MANY) == 0)
+    _until(lambda: left(url, MANY) == 0)
 
 
-_SHIPMENT = f"/v1/queues/{_MANY}/shipments/lake/1"
+_SHIPMENT = f"/v1/queues/{MANY}/shipments/lake/1"
 
 
 def ship(url: str, _store: Path, count: int) -> None:
@@ -171,6 +171,11 @@ def ship(url: str, _store: Path, count: int) -> None:
 def read_shipment(url: str, _store: Path, count: int) -> None:
     for start in range(0, count, _PAGE):
         _ask(url, "GET", f"{_SHIPMENT}/messages?start={start}&limit={_PAGE}", accept=_ARROW)
+
+
+def load_arrow(url: str) -> None:
+    """With the first request for it a server loads Arrow, which takes a while, once."""
+    _ask(url, "GET", f"/v1/queues/{MANY}/messages?limit=1", accept=_ARROW)
 
 
 def settle(url: str, _store: Path, _count: int) -> None:
@@ -186,14 +191,14 @@ def lose(_url: str, store: Path, _count: int) -> None:
     _wait_for(store, "SELECT NOT EXISTS (SELECT 1 FROM shipment WHERE cleared < messages)")
 
 
-_EXPORT = "/v1/ledger/exports/lake/1"
+EXPORT = "/v1/ledger/exports/lake/1"
 
 
 def export(url: str, _store: Path, count: int) -> None:
-    ask(url, "PUT", _EXPORT, {"limit": count})
+    ask(url, "PUT", EXPORT, {"limit": count})
     for after in range(0, count, _PAGE):
-        _ask(url, "GET", f"{_EXPORT}/rows?after={after}&limit={_PAGE}", accept=_ARROW)
-    ask(url, "POST", f"{_EXPORT}/settle")
+        _ask(url, "GET", f"{EXPORT}/rows?after={after}&limit={_PAGE}", accept=_ARROW)
+    ask(url, "POST", f"{EXPORT}/settle")
 
 
 def report(url: str, _store: Path, count: int) -> None:
@@ -214,14 +219,14 @@ def search(url: str, _store: Path, _count: int) -> None:
     """For a text that no message has."""
     after: object = ""
     while after is not None:
-        page = ask(url, "GET", f"/v1/queues/{_MANY}/messages?text=nowhere{after and f'&after={after}'}")
+        page = ask(url, "GET", f"/v1/queues/{MANY}/messages?text=nowhere{after and f'&after={after}'}")
         after = page["after"]
 
 
 def peek(url: str, _store: Path, count: int) -> None:
     cursor: object = ""
     for _ in range(0, count, _PAGE):
-        page = ask(url, "GET", f"/v1/queues/{_MANY}/messages?limit={_PAGE}{cursor and f'&after={cursor}'}")
+        page = ask(url, "GET", f"/v1/queues/{MANY}/messages?limit={_PAGE}{cursor and f'&after={cursor}'}")
         cursor = page["after"]
 
 
@@ -243,14 +248,15 @@ def back_up(_url: str, store: Path, _count: int) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def checkpoint(_url: str, store: Path, _count: int) -> None:
+def checkpoint(_url: str, store: Path, count: int) -> None:
     """Somebody reads for a while, and the log grows meanwhile; then it goes into the file."""
+    seconds = 10 * count / MESSAGES
     with closing(apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READONLY)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM queue").fetchall()
-        time.sleep(10)
+        time.sleep(seconds)
         reader.execute("COMMIT")
-    time.sleep(2)
+    time.sleep(seconds)
 
 
 def _wait_for(store: Path, condition: str) -> None:
@@ -263,7 +269,7 @@ def _wait_for(store: Path, condition: str) -> None:
 
 
 def messages(store: Store, count: int) -> None:
-    fill(store, _MANY, Settings(), count)
+    fill(store, MANY, Settings(), count)
 
 
 def twins(store: Store, count: int) -> None:
@@ -271,21 +277,21 @@ def twins(store: Store, count: int) -> None:
 
 
 def expired_messages(store: Store, count: int) -> None:
-    fill(store, _MANY, Settings(retention_ms=_HOUR_MS), count, 2 * _HOUR_MS)
+    fill(store, MANY, Settings(retention_ms=_HOUR_MS), count, 2 * _HOUR_MS)
 
 
 def dead_letters(store: Store, count: int) -> None:
     fill(store, "home", Settings(), 0)
-    fill(store, _MANY, Settings(), count)
+    fill(store, MANY, Settings(), count)
 
 
 def shipment(store: Store, count: int, hold_ms: int = 10 * _HOUR_MS) -> None:
-    fill(store, _MANY, Settings(), count)
+    fill(store, MANY, Settings(), count)
     state = ShipmentState.GATHERING
     while state is ShipmentState.GATHERING:
         with store.unit() as unit:
             made = needed(unit.shipments, "shipments").claim(
-                ShipmentRef(_MANY, "lake", 1), count, system_clock(), hold_ms
+                ShipmentRef(MANY, "lake", 1), count, system_clock(), hold_ms
             )
             assert made is not None
             state = made.state
@@ -296,11 +302,11 @@ def lost_shipment(store: Store, count: int) -> None:
 
 
 def ledger(store: Store, count: int, age_ms: int = 0) -> None:
-    fill(store, _MANY, Settings(), count, age_ms)
+    fill(store, MANY, Settings(), count, age_ms)
     purged, at = 1, system_clock() - age_ms
     while purged:
         with store.unit() as unit:
-            purged = needed(unit.messages, "messages").purge(_MANY, at, _AT_ONCE, count)
+            purged = needed(unit.messages, "messages").purge(MANY, at, _AT_ONCE, count)
 
 
 def old_ledger(store: Store, count: int) -> None:
@@ -323,18 +329,20 @@ def fill(store: Store, queue: str, settings: Settings, count: int, age_ms: int =
         unit.create_queue(queue, settings, sent_at)
     key = b"k" * 16 if settings.dedup is not Dedup.OFF else None
     drafts = [Draft(b'"%s"' % BODY, "application/json", dedup_key=key)] * _AT_ONCE
-    for _ in range(0, count, _AT_ONCE):
+    for start in range(0, count, _AT_ONCE):
         with store.unit() as unit:
-            unit.send(queue, drafts, sent_at)
+            unit.send(queue, drafts[: count - start], sent_at)
 
 
 @dataclass(frozen=True)
 class Work:
-    """Something large. One that a server does `unasked` begins as soon as there is a server."""
+    """Something large. One that a server does `unasked` begins as soon as there is a server. What it has to do once in
+    its life is done before."""
 
     run: Callable[[str, Path, int], None]
     prepare: Callable[[Store, int], None]
     unasked: bool = False
+    once: Callable[[str], None] | None = None
 
 
 WORKS = {
@@ -347,11 +355,11 @@ WORKS = {
     "dead letters are redriven": Work(redrive, dead_letters),
     "dead letters are redriven by a filter": Work(redrive_some, dead_letters),
     "messages are claimed as a shipment": Work(ship, messages),
-    "messages of a shipment are read": Work(read_shipment, shipment),
+    "messages of a shipment are read": Work(read_shipment, shipment, once=load_arrow),
     "messages of a shipment are settled": Work(settle, shipment),
     "messages of a shipment are given back": Work(give_back, shipment),
     "messages of a shipment are lost": Work(lose, lost_shipment, unasked=True),
-    "rows of the ledger are exported": Work(export, ledger),
+    "rows of the ledger are exported": Work(export, ledger, once=load_arrow),
     "rows of the ledger are read": Work(report, ledger),
     "rows of the ledger are searched": Work(search_ledger, ledger),
     "rows of the ledger are swept": Work(sweep_ledger, old_ledger, unasked=True),
@@ -392,6 +400,8 @@ def stall(work: Work, count: int, others: int, seconds: float) -> tuple[float, f
             prepare(path, work, count)
         with servers.penstock(path) as (url, _):
             create_queue(url, "q")
+            if work.once is not None:
+                work.once(url)
             quiet, _ = observe(url, others, lambda: time.sleep(seconds))
             if not work.unasked:
                 longest, took = observe(url, others, lambda: work.run(url, path / FILE, count))

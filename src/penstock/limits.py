@@ -83,6 +83,8 @@ class Limits:
     # Messages or rows of the ledger that one step reads of a long page, and their bodies.
     page_step_rows: int = 500
     page_step_bytes: int = 1024 * 1024
+    # Twins of a message that one claim finishes at once, and that were left by others.
+    collapse_step_rows: int = 100
     # How often one claim goes back for more when what it found was expired or dead.
     claim_rounds: int = 8
     # Ready messages among which a consumer looks for its share.
@@ -104,7 +106,7 @@ class Limits:
     count_rows: int = 10_000
     # The same in a list of queues, for each of them; and how many queues one unit counts at most.
     listed_count_rows: int = 1_000
-    listed_counts: int = 200
+    listed_counts: int = 100
     # Queues that one sweep visits, and dead consumers that one unit clears away.
     sweep_queues: int = 256
     reap_consumers: int = 64
@@ -134,6 +136,10 @@ class Limits:
     def shipment_rows(self) -> int:
         """The messages that one step claims for a shipment, or ends with it."""
         return min(self.shipment_step_rows, self.claim_rows)
+
+    @property
+    def collapse_rows(self) -> int:
+        return min(self.collapse_step_rows, self.step_rows)
 
     @property
     def page_bytes(self) -> int:

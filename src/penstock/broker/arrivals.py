@@ -18,42 +18,42 @@ class Arrivals:
     def __init__(self, limits: Limits) -> None:
         self._most = limits.unit_operations
         self._most_rows = limits.unit_rows
-        self._requests: list[Operation] = []
-        self._steps: deque[Operation] = deque()
+        self.requests: list[Operation] = []
+        self.steps: deque[Operation] = deque()
         self._have_given_way = False
 
     def __len__(self) -> int:
-        return len(self._requests) + len(self._steps)
+        return len(self.requests) + len(self.steps)
 
     def add(self, operation: Operation) -> None:
         if operation.is_step:
-            self._steps.append(operation)
+            self.steps.append(operation)
         else:
-            self._requests.append(operation)
+            self.requests.append(operation)
 
     def put_first(self, operations: list[Operation]) -> None:
         """Those that come back, or have waited elsewhere, in their order. A step keeps its turn."""
         requests = [operation for operation in operations if not operation.is_step]
         if requests:
-            self._requests[:0] = requests
+            self.requests[:0] = requests
         if len(requests) < len(operations):
-            self._steps.extendleft(operation for operation in reversed(operations) if operation.is_step)
+            self.steps.extendleft(operation for operation in reversed(operations) if operation.is_step)
 
     def take(self) -> list[Operation]:
         """What the next unit is to serve; steps come first in it."""
         taken = self._take_requests()
-        if not self._steps:
+        if not self.steps:
             return taken
         if taken and not self._have_given_way:
             self._have_given_way = True
             return taken
         self._have_given_way = False
-        taken[:0] = self._steps
-        self._steps.clear()
+        taken[:0] = self.steps
+        self.steps.clear()
         return taken
 
     def _take_requests(self) -> list[Operation]:
-        requests = self._requests
+        requests = self.requests
         rows = count = 0
         for operation in requests:
             rows += operation.rows
@@ -73,8 +73,8 @@ class Arrivals:
         return self._take_out(lambda operation: not operation.is_patient())
 
     def _take_out(self, is_meant: Callable[[Operation], bool]) -> list[Operation]:
-        meant = [operation for operation in (*self._requests, *self._steps) if is_meant(operation)]
+        meant = [operation for operation in (*self.requests, *self.steps) if is_meant(operation)]
         if meant:
-            self._requests = [operation for operation in self._requests if not is_meant(operation)]
-            self._steps = deque(operation for operation in self._steps if not is_meant(operation))
+            self.requests = [operation for operation in self.requests if not is_meant(operation)]
+            self.steps = deque(operation for operation in self.steps if not is_meant(operation))
         return meant

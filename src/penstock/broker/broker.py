@@ -8,7 +8,8 @@ It is a door to three rooms: group commit (`commit.py`), long polls (`polls.py`)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from penstock.broker import protocol
@@ -105,11 +106,16 @@ _LAST_WORD_S = 0.5
 
 class LocalBroker:
     def __init__(
-        self, store: Store, clock: Clock, loop: asyncio.AbstractEventLoop, timings: Timings = Timings()
+        self,
+        store: Store,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        timings: Timings = Timings(),
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._store = store
         self._counting = Counting()
-        units = Units(store, clock, self._counting)
+        units = Units(store, clock, self._counting, stopwatch)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
         arrived = Arrivals(store.limits)
         express = Express(store, units.now, loop, self._counting) if isinstance(store, ExpressStore) else None

@@ -100,8 +100,11 @@ class Commit:
             return
         if self._lanes is not None and not self._lanes.admit(operation):
             return
-        self._arrived.add(operation)
-        # As `_go_on`, whose calls a request need not pay for.
+        # As `add`, and below as `_go_on`, whose calls a request need not pay for.
+        if operation.is_step:
+            self._arrived.steps.append(operation)
+        else:
+            self._arrived.requests.append(operation)
         if not self._scheduled and (self._lanes is None or self._lanes.is_free()):
             self._scheduled = True
             self._loop.call_soon(self._commit)
@@ -158,9 +161,11 @@ class Commit:
 
     def _commit(self) -> None:
         self._scheduled = False
-        if not self._arrived or self._finished:
+        requests, steps = self._arrived.requests, self._arrived.steps
+        if not (requests or steps) or self._finished:
             return
-        operations = self._arrived.take()
+        # As `take`, whose call a request that is alone need not pay for.
+        operations = [requests.pop()] if len(requests) == 1 and not steps else self._arrived.take()
         self.units += 1
         self.operations += len(operations)
         self.unit_sizes[bisect_left(UNIT_SIZES, len(operations))] += 1
@@ -250,7 +255,8 @@ class Commit:
         return (self._loop.time() - begun if begun else 0.0) <= self._timings.busy_patience_s
 
     def _go_on(self, busy: bool = False) -> None:
-        if self._arrived and not self._scheduled and (self._lanes is None or self._lanes.is_free()):
+        waiting = self._arrived.requests or self._arrived.steps
+        if waiting and not self._scheduled and (self._lanes is None or self._lanes.is_free()):
             self._scheduled = True
             if busy:
                 self._loop.call_later(self._timings.busy_retry_s, self._commit)

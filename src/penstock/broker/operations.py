@@ -256,13 +256,13 @@ class _Turns:
 
 
 def _serve_works(unit: Unit, works: list[Work], now: int, pace: Pace) -> None:
-    """As many as there is time for, and at least one. After a step, another one has to be quick."""
+    """All of those that were always quick, and of the others as many as there is time for, at least one. A step has
+    less time than a request."""
     began = ended = pace.stopwatch()
     for work in works:
-        spent = ended - began
-        if spent >= (pace.step_s if work.is_step else pace.unit_s):
-            continue
         kind = work.task.__class__.__name__
+        if ended - began >= (pace.step_s if work.is_step else pace.unit_s) and pace.is_slow(kind):
+            continue
         try:
             work.result = work.task.apply(unit, now, pace.limits(kind))
         except CallerError as error:

@@ -1,11 +1,12 @@
 """How large the steps of long work are: so many rows, and fewer where those take too long.
 
 What a row costs is not known beforehand: one has a body of a megabyte, another a hundred twins, a third lies on a slow
-disk. So a step that has lasted longer than `step_ms` is followed by one with half the rows, and one that has taken far
-less by one with twice as many, up to the full size. Each kind of task has a pace of its own.
+disk. So steps that last longer than `step_ms` are followed by some with half the rows, and one that has taken less than
+half of it by one with twice as many, up to the full size. Each kind of task has a pace of its own.
 
-Where half the rows take as long as all of them, it is not the rows: a database far away answers no sooner. Then the
-size is what it was before, for a while.
+One step may be late for reasons of its own, such as another process: it takes several in a row, and fewer of those
+that are very late. And where half the rows take as long as all of them, it is not the rows: a database far away answers
+no sooner. Then the size is what it was before, for a while.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from penstock.limits import Limits
 
 # How often the full size may be halved.
 _HALVINGS: Final = 6
+# So many slow steps in a row are too many, and so many of those that take so many times too long.
+_IN_A_ROW: Final = 3
+_VERY_SLOW_IN_A_ROW: Final = 2
+_VERY_SLOW: Final = 8
 # A step that takes less than this part of its time may be twice as large.
-_EASY: Final = 0.25
+_EASY: Final = 0.5
 # Half the rows should take less than this part of what all of them took.
 _HELPED: Final = 0.75
 # Steps after which another try is made where halving did not help.
@@ -26,14 +31,21 @@ _PATIENCE: Final = 100
 
 
 class _Kind:
-    """`took_s` is how long the step lasted for which the size was halved."""
+    """How many steps in a row were slow, and how long the quickest of them took; and that of those for which the size
+    was halved before."""
 
-    __slots__ = ("halvings", "rest", "took_s")
+    __slots__ = ("halvings", "quickest_s", "rest", "slow", "took_s")
 
     def __init__(self) -> None:
         self.halvings = 0
+        self.slow = 0
+        self.quickest_s = 0.0
         self.took_s = 0.0
         self.rest = 0
+
+    def begin_anew(self, took_s: float = 0.0) -> None:
+        self.slow = 0
+        self.took_s = took_s
 
 
 class Pace:
@@ -52,6 +64,10 @@ class Pace:
         known = self._kinds.get(kind)
         return self._sizes[0 if known is None else known.halvings]
 
+    def is_slow(self, kind: str) -> bool:
+        """Whether a task of this kind has ever taken longer than a step should."""
+        return kind in self._kinds
+
     def note(self, kind: str, took_s: float) -> None:
         """How long a step of this kind has taken."""
         known = self._kinds.get(kind)
@@ -62,18 +78,21 @@ class Pace:
         if known.rest:
             known.rest -= 1
         elif took_s > self.step_s:
-            self._shrink(known, took_s)
-        elif known.halvings and took_s < self.step_s * _EASY:
-            known.halvings -= 1
-            known.took_s = 0.0
+            self._note_slow(known, took_s)
         else:
-            known.took_s = 0.0
+            known.begin_anew()
+            if known.halvings and took_s < self.step_s * _EASY:
+                known.halvings -= 1
 
-    def _shrink(self, known: _Kind, took_s: float) -> None:
-        if known.took_s and took_s > known.took_s * _HELPED:
+    def _note_slow(self, known: _Kind, took_s: float) -> None:
+        known.quickest_s = min(known.quickest_s, took_s) if known.slow else took_s
+        known.slow += 1
+        if known.slow < (_IN_A_ROW if known.quickest_s < self.step_s * _VERY_SLOW else _VERY_SLOW_IN_A_ROW):
+            return
+        if known.took_s and known.quickest_s > known.took_s * _HELPED:
             known.halvings -= 1
-            known.took_s = 0.0
             known.rest = _PATIENCE
+            known.begin_anew()
         elif known.halvings < _HALVINGS:
             known.halvings += 1
-            known.took_s = took_s
+            known.begin_anew(known.quickest_s)

@@ -154,26 +154,35 @@ class DeadLetterSources(Struct, frozen=True):
 
 
 class CountQueues(Struct, frozen=True):
-    """In steps, because each of a thousand queues may hold many claims."""
+    """In steps, because each of a thousand queues may hold many claims. One that is created or deleted meanwhile may
+    shift the others: none is told twice."""
 
     offset: int
     limit: int
-    page: QueuePage | None = None
+    queues: Sequence[Queue] = ()
     counts: Sequence[Count] = ()
+    # How many were looked at.
+    passed: int = 0
     writes: ClassVar[bool] = False
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> CountedPage | Again:
-        page = unit.list_queues(self.offset, self.limit) if self.page is None else self.page
-        counts = list(self.counts)
-        until, looked_at = min(len(counts) + limits.listed_counts, len(page.queues)), 0
-        while len(counts) < until and looked_at < limits.count_rows:
-            some = page.queues[len(counts) : len(counts) + _COUNTED_TOGETHER]
-            more = unit.counts(some, now, limits.listed_count_rows)
+        told = {queue.number for queue in self.queues}
+        some = min(limits.listed_counts, self.limit - self.passed)
+        page = unit.list_queues(self.offset + self.passed, some)
+        queues, counts = [*self.queues], [*self.counts]
+        passed = looked_at = 0
+        while passed < len(page.queues) and looked_at < limits.count_rows:
+            together = page.queues[passed : passed + _COUNTED_TOGETHER]
+            passed += len(together)
+            fresh = [queue for queue in together if queue.number not in told]
+            more = unit.counts(fresh, now, limits.listed_count_rows) if fresh else []
             looked_at += sum(count.delayed + count.claimed for count in more)
+            queues += fresh
             counts += more
-        if len(counts) < len(page.queues):
-            return Again(CountQueues(self.offset, self.limit, page, counts))
-        return CountedPage(page, counts)
+        is_end = passed == len(page.queues) < some or self.passed + passed >= self.limit
+        if not is_end:
+            return Again(CountQueues(self.offset, self.limit, queues, counts, self.passed + passed))
+        return CountedPage(QueuePage(page.total, queues), counts)
 
 
 def note_creation(unit: Unit, by: Actor | None, name: str, settings: Settings, now: int) -> None:

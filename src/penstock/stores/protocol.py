@@ -244,8 +244,8 @@ class Unit(Protocol):
         passes over. Dead letters remember the queue they came from, until they are there again.
 
         In a queue with `Dedup.CLAIM`, when a message is handed out for the first time, the ready messages behind it
-        that have the same key and were never handed out finish as collapsed: at once up to `step_rows` of them, or two
-        for each message that is handed out, the others by later claims and sweeps. None of them is handed out
+        that have the same key and were never handed out finish as collapsed: at once up to `collapse_rows` of them, or
+        two for each message that is handed out, the others by later claims and sweeps. None of them is handed out
         meanwhile; nor is a delayed one that becomes ready meanwhile.
 
         In a queue with `Groups.FIFO`, of lines: the one whose first message is the oldest, as far as it may be taken,

@@ -44,7 +44,7 @@ from penstock.faces.native.requests import (
 )
 from penstock.faces.native.shipments import CONFLICT, ENDED
 from penstock.faces.permission import Permission, Scope
-from penstock.faces.pieces import in_pieces, json_items, json_list
+from penstock.faces.pieces import in_pieces, json_items, json_page
 from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
 from penstock.pending import Pending, chained
 
@@ -363,7 +363,7 @@ def _in_json(rows: Sequence[LedgerRow], others: dict[str, int | None]) -> Pendin
         return json_items([_view(row) for row in some])
 
     def put_together(pieces: list[bytes]) -> Response:
-        return json_response(200, {"rows": json_list(pieces), **others})
+        return json_page("rows", pieces, others)
 
     return in_pieces(rows, make, put_together)
 

@@ -48,7 +48,7 @@ from penstock.faces.native.filters import FILTER, ages_of, query_filter, selecti
 from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission, actor_of
-from penstock.faces.pieces import in_pieces, json_items, json_list
+from penstock.faces.pieces import in_pieces, json_items, json_page
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Found, Message, MessageState, PeekAfter, Scan
 from penstock.pending import Pending, chained
@@ -391,7 +391,7 @@ def messages_in_json(
         return json_items([view(message) for message in some])
 
     def put_together(made: list[bytes]) -> Response:
-        return json_response(200, {"messages": json_list(made), **(others or {})})
+        return json_page("messages", made, others or {})
 
     return in_pieces(messages, make, put_together)
 

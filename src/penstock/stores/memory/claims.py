@@ -60,7 +60,7 @@ class _Claim:
 
     def run(self) -> Claimed:
         self._session.promote(self._queue, self._now)
-        collapses.go_on(self._tables, self._now, self._session.limits.step_rows, self._queue.number)
+        collapses.go_on(self._tables, self._now, self._session.limits.collapse_rows, self._queue.number)
         if self._queue.settings.groups is Groups.FIFO:
             self._take_lines()
         elif self._terms.share is None:
@@ -153,7 +153,7 @@ class _Claim:
         """Whether a message is a twin that an earlier claim has left: then it is gone now, or the claim ends here."""
         if self._queue.settings.dedup is not Dedup.CLAIM or not collapses.is_doomed(self._tables, row):
             return False
-        if self._collapsed == self._session.limits.step_rows:
+        if self._collapsed == self._session.limits.collapse_rows:
             self._is_cut = True
         else:
             self._tables.depart(row, Outcome.COLLAPSED, self._now)
@@ -177,7 +177,7 @@ class _Claim:
         if self._terms.to_deadline and deadline_at is not None and deadline_at > now:
             until = deadline_at
         if self._queue.settings.dedup is Dedup.CLAIM and row.receives == 0:
-            collapses.collapse(self._tables, row, now, self._session.limits.step_rows)
+            collapses.collapse(self._tables, row, now, self._session.limits.collapse_rows)
         delivered = replace(
             row,
             ready_at=until,

@@ -150,7 +150,7 @@ class Claims:
         left_out, has_notes = 0, False
         if found.settings.dedup is Dedup.CLAIM:
             session.lock_queue(found.number)  # else two claims at once hand out a message and its twin
-            left_out, has_notes = self._twins.go_on(found.number, now, limits.step_rows // 2)
+            left_out, has_notes = self._twins.go_on(found.number, now, limits.collapse_rows // 2)
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         most_promoted = max(limit, limits.promote_rows)

@@ -143,7 +143,7 @@ class Twins:
             elif seq in delivered:
                 oldest[key] = seq
         # Where each has a twin or two, none is left over: to note their keys costs as much as to finish them.
-        most = max(self._session.limits.step_rows, 2 * len(oldest))
+        most = max(self._session.limits.collapse_rows, 2 * len(oldest))
         behind = engine.rows(self._sql.behind, (engine.listed(oldest.values()), most))
         twins.update([seq for (seq,) in behind])
         if len(behind) == most or len(twins) > most:

@@ -59,6 +59,10 @@ _OLDEST_SAFE_SQLITE = (3, 51, 3)
 _PAGE_BYTES = 4096
 # A longer WAL makes checkpoints rarer, and each of them longer, and every request waits for it. 500 pages are 2 MB.
 _CHECKPOINT_PAGES = 500
+# A log that has so many times as many to bring home has grown while somebody was reading.
+_GROWN = 2
+# How often a thread tries to bring home what has grown, while somebody may still be reading.
+_HOMING_S = 0.1
 # A page in the WAL has a header of its own.
 _LOG_PAGE_BYTES = _PAGE_BYTES + 24
 # A process that writes this often is here to stay.
@@ -370,6 +374,7 @@ class SqliteStore:
         self._failure: Exception | None = None
         self._trouble = Complaint(log)
         self._tidying: threading.Thread | None = None
+        self._home_at = 0.0
         self._reserve = 0
         self._roomy_until = 0.0
         self._file.prepare()
@@ -436,7 +441,10 @@ class SqliteStore:
         # The WAL must always fit into the reserve once more, as pages of the database: else a full device
         # could never be checkpointed.
         self._log_pages = min(_CHECKPOINT_PAGES, self._reserve // 2 // _PAGE_BYTES)
-        execute(f"PRAGMA wal_autocheckpoint = {self._log_pages}")
+        # Checkpoints are ours to begin: see `_checkpoint`.
+        execute("PRAGMA wal_autocheckpoint = 0")
+        self._log_length = self._log_home = 0
+        self._connection.set_wal_hook(self._note_log)
         execute(f"PRAGMA journal_size_limit = {self._log_pages * _LOG_PAGE_BYTES}")
 
     def _migrate(self) -> None:
@@ -497,6 +505,26 @@ class SqliteStore:
         except BaseException as error:
             self.lose_unit(error)
             raise
+        if self._log_length >= self._log_pages:
+            self._checkpoint()
+
+    def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        """After each commit: how many pages the log has."""
+        if pages < self._log_length:
+            self._log_home = 0  # it has begun anew
+        self._log_length = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """Bring the pages of the log home, as SQLite would by itself; what goes wrong is tried again after the next
+        commit. But while somebody reads, the log can only grow, and afterwards everybody would have to wait for all of
+        it: then a thread does that, and only what is written meanwhile is left to us."""
+        if self._log_length - self._log_home <= _GROWN * self._log_pages:
+            with suppress(apsw.Error):
+                _, self._log_home = self._connection.wal_checkpoint()
+        elif self._monotonic() >= self._home_at:
+            self._home_at = self._monotonic() + _HOMING_S
+            self.tidy()
 
     def lose_unit(self, error: BaseException) -> None:
         self._cache.clear()
@@ -658,7 +686,9 @@ class SqliteStore:
             connection = apsw.Connection(self._file.real_path, flags=apsw.SQLITE_OPEN_READWRITE)
             forks.note_opened(connection, self._file.inode())
             try:
+                connection.execute("PRAGMA synchronous = FULL")
                 [(_, held, home)] = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._log_home = max(0, int(home))  # type: ignore[arg-type]
                 if held == home and os.stat(log_file).st_size > 2 * self._log_pages * _LOG_PAGE_BYTES:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                     self._write_units = 0
