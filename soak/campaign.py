@@ -12,9 +12,9 @@ from pathlib import Path
 from random import Random
 
 from soak.fault import Counts, Fault, Lacking, Round, Violation
-from soak.faults import clock, kill, migration, stop
+from soak.faults import clock, databases, kill, migration, stop
 
-FAULTS: list[Fault] = [*kill.FAULTS, *clock.FAULTS, *stop.FAULTS, *migration.FAULTS]
+FAULTS: list[Fault] = [*kill.FAULTS, *clock.FAULTS, *stop.FAULTS, *databases.FAULTS, *migration.FAULTS]
 
 
 @dataclass
