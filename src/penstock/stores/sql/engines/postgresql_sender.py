@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
+from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -44,7 +45,7 @@ class Doubt:
         self._is_there = False
         connection.add_notice_handler(self._heed)
 
-    def _heed(self, notice: psycopg.errors.Diagnostic) -> None:
+    def _heed(self, notice: Any) -> None:
         if notice.source_function == _WAITS_FOR_STANDBYS:
             self._is_there = True
 
