@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from soak.fault import Counts, Fault, Lacking, Round, Violation
-from soak.faults import clock, disk, kill, migration, power, stop, syscalls
+from soak.faults import clock, databases, disk, kill, migration, power, stop, syscalls
 
 FAULTS: list[Fault] = [
     *kill.FAULTS,
@@ -21,8 +21,8 @@ FAULTS: list[Fault] = [
     *disk.FAULTS,
     *clock.FAULTS,
     *stop.FAULTS,
+    *databases.FAULTS,
     *migration.FAULTS,
-]
 
 
 @dataclass

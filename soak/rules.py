@@ -164,6 +164,14 @@ def _excludes(first: Claimed, second: Claimed, message: Message, world: World) -
     return second.end < until
 
 
+def _is_gone_before(ack: Touched, holder: Claimed, message: Message) -> bool:
+    """Whether its holder may have acked it meanwhile: to ack what is gone is done in some APIs."""
+    return ack.op == "ack" and any(
+        touch.op == "ack" and touch.receipt == holder.receipt and touch.may_have_happened and touch.begin < ack.end
+        for touch in message.touches
+    )
+
+
 def _stale_receipts(message: Message) -> Iterator[Finding]:
     made = {claim.receipt: claim for claim in message.claims if claim.receipt is not None}
     for touch in message.touches:
@@ -173,7 +181,7 @@ def _stale_receipts(message: Message) -> Iterator[Finding]:
         for other in message.claims:
             if other.id != claim.id or _is_same_claim(claim, other) or other.receipt is None:
                 continue
-            if other.begin > claim.end and other.end < touch.begin:
+            if other.begin > claim.end and other.end < touch.begin and not _is_gone_before(touch, other, message):
                 words = f"{message.tag}: {touch.op} by the receipt of {claim.at[0]} after {other.at[0]} had claimed it"
                 yield Finding(STALE, words, (claim.at, other.at, touch.at))
 

@@ -18,6 +18,10 @@ command -v faketime >/dev/null || missing="$missing faketime"
 # Only the binaries are used (devtools/databases.py): no service of theirs needs to run.
 command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 command -v mariadbd >/dev/null || missing="$missing mariadb-server"
+# A Galera cluster, whose nodes copy each other by rsync and look at each other's ports.
+[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
+command -v rsync >/dev/null || missing="$missing rsync"
+command -v lsof >/dev/null || command -v ss >/dev/null || missing="$missing lsof"
 command -v chromium >/dev/null || missing="$missing chromium"
 command -v firefox-esr >/dev/null || command -v firefox >/dev/null || missing="$missing firefox-esr"
 # WebKit needs a display, if only one that no one sees.

@@ -211,6 +211,8 @@ def test_a_secret_is_never_shown(load_here):
     [
         ("postgresql://user:pa:ss@word@host/db", "postgresql://user:***@host/db"),
         ("postgresql://host/db?user=a&password=b&x=1", "postgresql://host/db?user=a&password=***&x=1"),
+        ("postgresql://user:p,w@a:1,b:2,[::1]:3/db?x=1", "postgresql://user:***@a:1,b:2,[::1]:3/db?x=1"),
+        ("postgresql://a:1,b:2/db?user=a&password=b", "postgresql://a:1,b:2/db?user=a&password=***"),
         ("mariadb://user@host:3306/db", "mariadb://user@host:3306/db"),
         ("sqlite:///data/a:b@c.db", "sqlite:///data/a:b@c.db"),
     ],

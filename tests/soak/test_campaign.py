@@ -21,6 +21,13 @@ SEEDS = [
     ("stop", 2),
     ("stop", 4),  # VSQS
     ("migration", 0),
+    *(
+        (f"{kind}-{what}", 1)
+        for kind in ("postgresql", "mariadb")
+        for what in ("crash", "restart", "terminate", "hang")
+    ),
+    ("postgresql-failover", 1),
+    ("mariadb-failover", 1),
 ]
 
 

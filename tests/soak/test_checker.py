@@ -300,6 +300,16 @@ class TestReceipts:
         story.end()
         assert story.broken() == set()
 
+    def test_a_stale_one_while_its_holder_acks_it(self, story: Story) -> None:
+        """To ack what is gone is done, in some APIs."""
+        story.send("a-1", (0, 0))
+        story.claim("a-1", (1, 2), "x", receipt="1", hold_s=1)
+        story.claim("a-1", (5, 6), "y", receipt="2", hold_s=1)
+        story.ack("a-1", (7, 9), "x", receipt="1")
+        story.ack("a-1", (8, 10), "y", receipt="2")
+        story.end()
+        assert story.broken() == set()
+
     def test_a_stale_one_that_did_nothing(self, story: Story) -> None:
         story.send("a-1", (0, 0))
         story.claim("a-1", (1, 2), "x", receipt="1", hold_s=1)

@@ -286,7 +286,8 @@ async def are_told_of_a_database_that_hangs(store: NetworkStore, postgres_url: s
         assert isinstance(refused_at_once, StoreUnavailable)
     while isinstance((await results(broker.send("q", [Draft(b"3")])))[0], StoreUnavailable):
         await asyncio.sleep(0.01)
-    assert seen(store, "q") == [b"1", b"2", b"3"]
+    # What hung for so long was given up, and may have been stored.
+    assert [body for body in seen(store, "q") if body != b"2"] == [b"1", b"3"]
     assert await broker.finish(60) == 0
 
 

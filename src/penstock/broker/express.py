@@ -17,6 +17,9 @@ from penstock.stores import protocol
 
 log = logging.getLogger(__name__)
 
+# A store that has not answered for so long does not answer any more, or another has taken its place.
+LONGEST_S = 65.0
+
 
 class Express:
     """`now` is the time of the store."""
@@ -69,6 +72,7 @@ class _Trip:
         "_loop",
         "_serve_otherwise",
         "_served",
+        "_timer",
     )
 
     def __init__(
@@ -88,9 +92,12 @@ class _Trip:
         self._serve_otherwise = serve_otherwise
         self._descriptor = express.descriptor
         self._is_writing = express.is_writing
+        self._timer: asyncio.TimerHandle | None = None
 
     def set_out(self) -> None:
         self._loop.add_reader(self._descriptor, self._go_on)
+        # Its end, without an answer, says that nothing is known of it.
+        self._timer = self._loop.call_later(LONGEST_S, self._end)
         if self._is_writing:
             self._loop.add_writer(self._descriptor, self._go_on)
 
@@ -101,13 +108,21 @@ class _Trip:
             # Its end says what is known of it.
             log.exception("sends have failed on their way")
             ended = True
-        if self._is_writing and (ended or not self._express.is_writing):
+        if ended:
+            self._end()
+        elif self._is_writing and not self._express.is_writing:
             self._is_writing = False
             self._loop.remove_writer(self._descriptor)
-        if ended:
-            # Before the end: the descriptor may be closed there, and be another's at once.
-            self._loop.remove_reader(self._descriptor)
-            self._come_back()
+
+    def _end(self) -> None:
+        # Before the end: the descriptor may be closed there, and be another's at once.
+        if self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self._descriptor)
+        self._loop.remove_reader(self._descriptor)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._come_back()
 
     def _come_back(self) -> None:
         try:

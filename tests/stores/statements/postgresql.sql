@@ -1068,5 +1068,11 @@ UPDATE store SET version = version + 1;
 -- PostgresSql.prove_writable
 UPDATE store SET origin = origin WHERE 1 = 0;
 
+-- PostgresSql.has_standbys
+SELECT current_setting('synchronous_standby_names') <> '';
+
+-- PostgresSql.confirm
+SELECT pg_logical_emit_message(true, 'penstock', '') WHERE pg_current_xact_id_if_assigned() IS NULL;
+
 -- PostgresSql.has_table
 SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s;

@@ -98,4 +98,5 @@ def test_a_mark_without_its_row(new_url, source):
 
 def test_passwords_stay_out_of_the_mark():
     assert without_password("mariadb://me:secret@db:1/q?ssl_ca=x") == "mariadb://db:1/q"
+    assert without_password("postgresql://me:se,cret@a:1,[::1]:2,b/q?x=@y") == "postgresql://a:1,[::1]:2,b/q"
     assert without_password("sqlite:////ü/a.db") == "sqlite:////\\xfc/a.db"

@@ -7,10 +7,10 @@ The target is marked until it is complete.
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
-from urllib.parse import urlsplit
 
 from penstock.errors import MigrationUnfinished, StoreHandedOver
 from penstock.stores.sql.engine import Engine, RawSql, SqlStore
@@ -37,6 +37,9 @@ class Migration:
     fingerprint: str
     run: str
 
+
+# Of a database: behind who connects come its hosts, with commas between them, and its name.
+_PLACE = re.compile(r"(?P<scheme>[^:/?#]+://)(?:[^/?#]*@)?(?P<place>[^/?#]+[^?#]*)")
 
 MarkRow = TypeVar("MarkRow", Handover, Migration)
 
@@ -120,7 +123,7 @@ def hold(raw: RawSql[Engine], run: str) -> None:
 
 def without_password(url: str) -> str:
     """And in ASCII, which every database stores unchanged."""
-    parts = urlsplit(url)
-    if parts.netloc:
-        url = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    at = _PLACE.match(url)
+    if at is not None:
+        url = f"{at['scheme']}{at['place']}"
     return url.encode("ascii", "backslashreplace").decode()

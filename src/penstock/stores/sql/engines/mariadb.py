@@ -38,7 +38,9 @@ from penstock.model import Sizes
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Later, Row
-from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
+from penstock.stores.sql.engines import galera
+from penstock.stores.sql.engines.hosts import Hosts, address, host_and_port
+from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch
 from penstock.stores.sql.statements import Dialect, Statements, column_of_message
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,7 @@ _TCP_OPTIONS = (
     (socket.TCP_KEEPINTVL, 2),
     (socket.TCP_KEEPCNT, 3),
 )
+_PORT = 3306
 # In UTC no hour comes twice. A client that holds locks and has gone must not keep the others waiting; for that, MySQL
 # has no setting.
 _SETTINGS = """
@@ -226,9 +229,12 @@ class MariaEngine:
         connection: pymysql.Connection[Any],
         connect_aside: Callable[[], pymysql.Connection[Any]],
         entries_kept: int,
+        node: galera.Node | None = None,
     ) -> None:
-        """`connect_aside` makes connections that see what others have not committed yet."""
+        """`connect_aside` makes connections that see what others have not committed yet. `node` is the one of a
+        cluster that we are connected to."""
         self.connection = connection
+        self._node = node
         self._connect_aside = connect_aside
         self._entries_kept = entries_kept
         self._sql = STATEMENTS.of(MariaSql)
@@ -249,15 +255,34 @@ class MariaEngine:
             self._isolation = ""  # until it is known to be in force
             self.later(isolation)
         self._word = None
-        [(now, version)] = self.rows(self._sql.begin)
+        told = self.later(self._sql.begin)
+        if self._node is not None:
+            charge = self.later(galera.STAYS_IN_CHARGE if write else galera.IN_CHARGE)
+            if charge.rows() != [(self._node.name,)]:
+                raise StoreUnavailable("another node of the cluster is in charge")
+        [(now, version)] = told.rows()
         self._isolation = isolation
         return now, version
 
     def commit(self) -> None:
         self.later("COMMIT")
-        self.exchange()
+        try:
+            self.exchange()
+        except StoreBusy as error:
+            # What others have prevented has not happened. But a node that loses its cluster says the same, and the
+            # others may have committed what it had sent them.
+            if self._node is not None and not self._is_same_view(self._node):
+                raise StoreUnavailable(f"the cluster has changed during a commit: {error}") from error
+            raise
         if self._word is not None and self._word.number % self._entries_kept < self._step:
             self._old_words = self._word.number - self._entries_kept
+
+    def _is_same_view(self, node: galera.Node) -> bool:
+        try:
+            found = galera.writable_node(self.connection, is_one_of_many=False)
+        except (pymysql.Error, PenstockError):
+            return False
+        return found == node
 
     def roll_back(self) -> None:
         self._waiting, self._waiting_size = [], 0
@@ -363,8 +388,18 @@ class MariaEngine:
         seqs: list[int] = []
         while len(seqs) < count:
             piece = min(count - len(seqs), 1_000)
-            taken = self.later(_with_rows(self._sql.take_tickets, self._sql.one_ticket, piece))
-            self.exchange()
+            insert = _with_rows(self._sql.take_tickets, self._sql.one_ticket, piece)
+            if self._node is None:
+                taken = self.later(insert)
+                self.exchange()
+            else:
+                # There it changes with the number of nodes, at any moment.
+                before = self.later(self._sql.number_step)
+                taken = self.later(insert)
+                after = self.later(self._sql.number_step)
+                [(self._step,)] = before.rows()
+                if after.rows() != [(self._step,)]:
+                    continue  # these numbers are nobody's
             first = taken.number
             seqs += range(first, first + piece * self._step, self._step)
         if seqs:
@@ -492,24 +527,23 @@ class MariaDatabase:
     ) -> None:
         """`entries_kept` is how many words of units that have written into the ledger may pile up. `answer_timeout_s`
         is how long a statement may take."""
-        parts = address(url)
+        at = address(url)
+        parts = at.parts
         params = dict(parse_qsl(parts.query))
         authority = params.pop("ssl_ca", None)
         database = unquote(parts.path[1:])
-        try:
-            port = parts.port or 3306
-        except ValueError:
-            port = 0
-        if params or not database or "/" in database or not parts.hostname or not port:
+        places = [host_and_port(host, _PORT) for host in at.hosts]
+        self._places = [place for place in places if place is not None]
+        if params or not database or "/" in database or len(self._places) < len(places):
             raise InvalidSetting(
-                "a MariaDB store is mariadb://USER:PASSWORD@HOST:PORT/DATABASE, perhaps with ?ssl_ca=FILE"
+                "a MariaDB store is mariadb://USER:PASSWORD@HOST:PORT/DATABASE, perhaps with several HOST:PORT, "
+                "separated by commas, and with ?ssl_ca=FILE"
             )
+        self._hosts = Hosts(len(self._places))
         self._database = database
         self._entries_kept = entries_kept
         self._answer_timeout_s = answer_timeout_s
         self._options: dict[str, Any] = {
-            "host": parts.hostname,
-            "port": port,
             "user": unquote(parts.username or ""),
             "password": unquote_to_bytes(parts.password or ""),  # the driver would write it in Latin-1
             "database": database,
@@ -530,27 +564,69 @@ class MariaDatabase:
             raise InvalidSetting(f"ssl_ca of the MariaDB store cannot be used: {error}") from error
 
     def connection(self) -> pymysql.Connection[Any]:
+        """To the server that is written to. Nothing is changed there."""
+        return self._hosts.find(self._look_at)
+
+    def _connection(self, place: int) -> pymysql.Connection[Any]:
         """The driver has one time limit for all answers, and none that lets a connection be lost when a network drops
         what is sent: it gets a socket of ours."""
+        host, port = self._places[place]
         try:
-            connection: pymysql.Connection[Any] = pymysql.connect(**self._options)
-            connection.connect(self._socket())
+            connection: pymysql.Connection[Any] = pymysql.connect(host=host, port=port, **self._options)
+            connection.connect(self._socket(host, port))
         except (pymysql.Error, OSError) as error:
             raise StoreUnavailable(f"the database cannot be reached: {error}") from error
         connection._read_timeout = self._answer_timeout_s  # type: ignore[attr-defined]
         return connection
 
-    def _socket(self) -> socket.socket:
-        made = socket.create_connection((self._options["host"], self._options["port"]), _CONNECT_S)
+    @staticmethod
+    def _socket(host: str, port: int) -> socket.socket:
+        made = socket.create_connection((host, port), _CONNECT_S)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in _TCP_OPTIONS:
             made.setsockopt(socket.IPPROTO_TCP, option, value)
         return made
 
+    def _look_at(self, place: int) -> pymysql.Connection[Any]:
+        connection = self._connection(place)
+        try:
+            node = galera.writable_node(connection, len(self._places) > 1)
+            if node is not None:
+                found = galera.in_charge(connection)
+                if found != node.name and found in node.members:
+                    raise galera.Nowhere(f"the node {found} of the cluster is in charge")
+        except BaseException as error:
+            connection.close()
+            raise self._at(place, error) from error
+        return connection
+
+    def _take_charge(self, place: int) -> tuple[int, pymysql.Connection[Any], galera.Node | None]:
+        connection = self._connection(place)
+        try:
+            node = galera.writable_node(connection, len(self._places) > 1)
+            if node is not None:
+                if galera.in_charge(connection) is None:
+                    with connection.cursor() as cursor:
+                        self._version(cursor)  # nothing is changed in a database that is not ours
+                galera.take_charge(connection, node)
+        except BaseException as error:
+            connection.close()
+            raise self._at(place, error) from error
+        return place, connection, node
+
+    def _at(self, place: int, error: BaseException) -> BaseException:
+        """The error as it is told where there are several places."""
+        if isinstance(error, pymysql.Error):
+            error = translated(error)
+        if isinstance(error, StoreUnavailable | StoreBusy):
+            host, port = self._places[place]
+            return StoreUnavailable(f"the database at {host}:{port} cannot be used: {error}")
+        return error
+
     def connect(self) -> NetworkEngine:
-        connection = self.connection()
+        place, connection, node = self._hosts.find(self._take_charge)
         self._take_place(connection)
-        return MariaEngine(connection, self._connect_aside, self._entries_kept)
+        return MariaEngine(connection, lambda: self._connect_aside(place), self._entries_kept, node)
 
     @staticmethod
     def _take_place(connection: pymysql.Connection[Any]) -> None:
@@ -561,8 +637,9 @@ class MariaDatabase:
                 if cursor.fetchall() == ((1,),):
                     return
 
-    def _connect_aside(self) -> pymysql.Connection[Any]:
-        connection = self.connection()
+    def _connect_aside(self, place: int) -> pymysql.Connection[Any]:
+        """To the same server: no other one knows what is not committed there."""
+        connection = self._connection(place)
         connection.query(STATEMENTS.of(MariaSql).for_looking)
         connection.autocommit(True)
         return connection
@@ -576,7 +653,8 @@ class MariaDatabase:
 
     def prepare(self) -> tuple[str, bytes]:
         try:
-            with closing(self.connection()) as connection, connection.cursor() as cursor:
+            _, connection, _ = self._hosts.find(self._take_charge)
+            with closing(connection), connection.cursor() as cursor:
                 self._migrate(cursor)
                 connection.commit()
                 cursor.execute("SELECT origin, secret FROM store")
@@ -607,7 +685,7 @@ class MariaDatabase:
 
     def _version(self, cursor: pymysql.cursors.Cursor) -> int:
         cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")
-        tables = {name for (name,) in cursor.fetchall()}
+        tables = {name for (name,) in cursor.fetchall()} - {galera.TABLE}
         cursor.execute(
             """SELECT count(*) FROM information_schema.columns WHERE table_schema = DATABASE()
                AND table_name = 'store' AND column_name IN ('schema_version', 'origin', 'secret')"""

@@ -10,17 +10,15 @@ One file because the connections and the store that lends them out decide togeth
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import repeat
 from typing import NamedTuple, Protocol
-from urllib.parse import SplitResult, urlsplit
 
 from penstock.clock import system_clock
-from penstock.errors import InvalidSetting, PenstockError, StoreUnavailable
+from penstock.errors import PenstockError, StoreUnavailable
 from penstock.ids import make_ids
 from penstock.limits import Limits
 from penstock.model import Draft, Happened, Sent
@@ -48,24 +46,6 @@ _ROW_BYTES = 128
 _UNREACHABLE = "the database cannot be reached; trying again soon"
 # Rows of every tally, of which a connection counts in one: see the schema.
 SLOTS = 64
-_NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})|%00")
-
-
-def address(url: str) -> SplitResult:
-    """The parts of a URL. In a password that is not escaped, a sign may end one part and begin another: that is told
-    here, without quoting any of it, and not by a driver that takes half a password for the name of a host."""
-    try:
-        url.encode()
-        parts = urlsplit(url)
-        is_plain = parts.netloc.count("@") == 1 or "@" not in url
-    except ValueError:
-        is_plain = False
-    if not is_plain or _NO_ESCAPE.search(url):
-        raise InvalidSetting(
-            "the address of the store cannot be read; in a name or a password, write %40 for @, %2F for /, %3F for ?, "
-            "%23 for # and %25 for %"
-        )
-    return parts
 
 
 class Answer(NamedTuple):

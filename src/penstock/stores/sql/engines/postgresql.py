@@ -41,9 +41,10 @@ from penstock.model import Sizes
 from penstock.stores.protocol import EVERYWHERE
 from penstock.stores.sql import schema
 from penstock.stores.sql.engine import ARRIVING, Later, Row
-from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch, address
+from penstock.stores.sql.engines.hosts import Hosts, address
+from penstock.stores.sql.engines.network import SLOTS, NetworkEngine, Watch
 from penstock.stores.sql.engines.postgresql_pipeline import Numbers, Pipeline, PostgresStatement
-from penstock.stores.sql.engines.postgresql_sender import PostgresSender
+from penstock.stores.sql.engines.postgresql_sender import Doubt, PostgresSender
 from penstock.stores.sql.statements import Dialect, Statements
 
 log = logging.getLogger(__name__)
@@ -79,6 +80,10 @@ _OPTIONS = {
     "application_name": "penstock",
 }
 _LOCK_TIMEOUT_MS = 10_000
+# What libpq takes as a list where there are several hosts.
+_OF_A_HOST = ("host", "hostaddr", "port")
+# Of `target_session_attrs`: others would find a standby.
+_WRITABLE = ("read-write", "primary")
 _SETTINGS = (
     "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
     # The database, too, lets go of a client that a network keeps from it. By a socket of its own machine, it does not
@@ -181,6 +186,11 @@ class PostgresSql:
         SELECT seq FROM gone"""
     change_queues: str = "UPDATE store SET version = version + 1"
     prove_writable: str = "UPDATE store SET origin = origin WHERE 1 = 0"
+    # What is true already is only promised once the standbys know it. A commit that writes waits for them; one that
+    # writes nothing would not, and what a crash has made visible before its time, they may not have.
+    has_standbys: str = "SELECT current_setting('synchronous_standby_names') <> ''"
+    confirm: str = """
+        SELECT pg_logical_emit_message(true, 'penstock', '') WHERE pg_current_xact_id_if_assigned() IS NULL"""
     has_table: str = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
 
 
@@ -199,7 +209,8 @@ class PostgresEngine:
         self._sql = sql = STATEMENTS.of(PostgresSql)
         self._writes = False
         self._slot = SystemRandom().randrange(SLOTS)
-        self.sender = PostgresSender(connection, sql.send, _ARRIVING_TYPES[1:], self._slot)
+        self._doubt = Doubt(connection)
+        self.sender = PostgresSender(connection, sql.send, _ARRIVING_TYPES[1:], self._slot, self._doubt)
         self._pipeline = Pipeline(connection, translated)
         self._cursor = connection.cursor()
         self._under_way = crc32(schema.encode(), _LOCKS) - 2**31
@@ -210,6 +221,9 @@ class PostgresEngine:
         # Sequence numbers taken ahead of need, and how many this unit has needed.
         self._ahead: list[int] = []
         self._needed = 0
+        # Whether this unit may answer that something is done which another has done.
+        self._leans = False
+        [(self._has_standbys,)] = self.rows(sql.has_standbys)
 
     def begin(self, write: bool) -> tuple[int, int]:
         """In one round trip."""
@@ -229,12 +243,16 @@ class PostgresEngine:
         if write:
             self._needed = 0
         self._writes = write
+        self._leans = False
         return now, version
 
     def commit(self) -> None:
+        if self._leans and self._has_standbys:
+            self._pipeline.later(self._sql.confirm)
         # PostgreSQL does not call it an error to commit a transaction that has failed.
         if self._pipeline.later("COMMIT").status() != b"COMMIT":
             raise StoreUnavailable("the database has not committed a transaction")
+        self._doubt.check()
 
     def roll_back(self) -> None:
         self._pipeline.forget()
@@ -265,7 +283,9 @@ class PostgresEngine:
         return self._pipeline.later(sql, params).matched()
 
     def add(self, sql: str, row: Sequence[object]) -> bool:
-        return self.run(sql, row) > 0
+        added = self.run(sql, row) > 0
+        self._leans = self._leans or not added
+        return added
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         for row in rows:
@@ -317,6 +337,7 @@ class PostgresEngine:
         self.run(self._sql.change_queues)
 
     def finish_claimed(self, queue: int, claims: Mapping[int, int], outcome: int, now: int) -> Later:
+        self._leans = True
         params = (Numbers(list(claims)), Numbers(list(claims.values())), queue, now, outcome)
         return self.later(self._sql.finish_claimed, params)
 
@@ -375,25 +396,49 @@ def translated(error: psycopg.Error) -> PenstockError:
     return StoreUnavailable(f"the database cannot be used: {text}")
 
 
+def _of_each_host(url: str) -> list[str]:
+    """What libpq is told to connect to each. Raises psycopg.Error for what it does not understand."""
+    whole = psycopg.conninfo.make_conninfo(url)
+    params = psycopg.conninfo.conninfo_to_dict(whole)
+    lists = {name: str(params[name]).split(",") for name in _OF_A_HOST if params.get(name)}
+    count = max(map(len, lists.values()), default=1)
+    if any(len(values) not in (1, count) for values in lists.values()):
+        return [whole]  # libpq says what is wrong with it
+    return [
+        psycopg.conninfo.make_conninfo(whole, **{name: values[number % len(values)] for name, values in lists.items()})
+        for number in range(count)
+    ]
+
+
 class PostgresDatabase:
     """`?schema=` chooses where in the database the tables are; other parameters are libpq's own."""
 
     def __init__(self, url: str, lock_timeout_ms: int = _LOCK_TIMEOUT_MS) -> None:
         self._settings = f"SET lock_timeout = {lock_timeout_ms}; {_SETTINGS}"
-        params = dict(parse_qsl(address(url).query, keep_blank_values=True))
+        at = address(url)
+        params = dict(parse_qsl(at.parts.query, keep_blank_values=True))
         self._schema = params.pop("schema", _SCHEMA)
         # PostgreSQL cuts off what is longer, and two stores would be one.
         if not 1 <= len(self._schema.encode()) <= 63:
             raise InvalidSetting("the schema of a PostgreSQL store has a name of 1 to 63 bytes")
-        query = urlencode({**_OPTIONS, **params}, quote_via=quote)
+        options = dict(_OPTIONS)
+        if len(at.hosts) > 1 or "," in params.get("host", ""):
+            options["target_session_attrs"] = _WRITABLE[0]
+            if params.get("target_session_attrs", _WRITABLE[0]) not in _WRITABLE:
+                raise InvalidSetting("target_session_attrs of a PostgreSQL store is read-write or primary")
+        query = urlencode({**options, **params}, quote_via=quote)
         try:
-            self._conninfo = psycopg.conninfo.make_conninfo(f"{url.partition('?')[0]}?{query}")
+            self._conninfos = _of_each_host(f"{url.partition('?')[0]}?{query}")
         except psycopg.Error as error:
             raise InvalidSetting(f"the address of the PostgreSQL store cannot be read: {error}") from error
+        self._hosts = Hosts(len(self._conninfos))
 
     def connection(self) -> psycopg.Connection[Row]:
+        return self._hosts.find(self._connection)
+
+    def _connection(self, host: int) -> psycopg.Connection[Row]:
         try:
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = psycopg.connect(self._conninfos[host], autocommit=True)
         except psycopg.Error as error:
             raise StoreUnavailable(f"the database cannot be reached: {on_one_line(error)}") from error
         try:

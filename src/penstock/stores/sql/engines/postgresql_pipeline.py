@@ -31,6 +31,9 @@ INT8 = Struct(">q")
 ARRAY = Struct(">iiiii")
 _EMPTY_ARRAY = struct.pack(">iii", 0, 0, _INT8_TYPE)
 _INT8_BYTES = 8
+# A database that works ends a statement after a minute. One that says nothing for longer hangs, or waits for a standby
+# that has gone; by then another may have taken its place.
+LONGEST_MS = 65_000
 
 
 class Numbers:
@@ -178,7 +181,7 @@ class Pipeline:
             connection.send_query_prepared(name, statement.params, statement.formats, BINARY)
         connection.pipeline_sync()
         while connection.flush():
-            self._ready.poll()
+            _wait(self._ready)
             connection.consume_input()
 
     def _receive(self, statements: Sequence[PostgresStatement]) -> psycopg.Error | None:
@@ -209,7 +212,7 @@ class Pipeline:
     def _next(self) -> Any:
         connection = self._connection
         while connection.is_busy():
-            self._readable.poll()
+            _wait(self._readable)
             connection.consume_input()
         return connection.get_result()
 
@@ -218,6 +221,11 @@ class Pipeline:
         transformer.set_pgresult(result)
         rows: list[Row] = transformer.load_rows(0, result.ntuples, tuple)
         return rows
+
+
+def _wait(poll: Any) -> None:
+    if not poll.poll(LONGEST_MS):
+        raise psycopg.OperationalError("it does not answer")
 
 
 def numbered(text: str) -> bytes:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
+from typing import Any
 
 import psycopg
 from psycopg import pq
@@ -29,12 +30,40 @@ _NULL = _LENGTH.pack(-1)
 _NUMBER = Struct(">iq")
 
 
+# Where in PostgreSQL a commit waits for standbys: a name that no language changes.
+_WAITS_FOR_STANDBYS = "SyncRepWaitForLSN"
+
+
+class Doubt:
+    """Whether a commit may be lost although the database has called it done.
+
+    A commit that waits for a standby may be told to wait no longer. Then it is done, as it cannot be undone, and comes
+    with a warning: the standby may not have it. Should that one take over, it would be gone.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._is_there = False
+        connection.add_notice_handler(self._heed)
+
+    def _heed(self, notice: Any) -> None:
+        if notice.source_function == _WAITS_FOR_STANDBYS:
+            self._is_there = True
+
+    def check(self) -> None:
+        """Raises StoreUnavailable, after which the connection is not used any more."""
+        if self._is_there:
+            raise StoreUnavailable("the database has committed a transaction that its standby may not have")
+
+
 class PostgresSender:
-    def __init__(self, connection: psycopg.Connection[Row], text: str, types: Sequence[str], slot: int) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Row], text: str, types: Sequence[str], slot: int, doubt: Doubt
+    ) -> None:
         """`types` are those of the columns that are sent, and `text` has a parameter for each, then one for the version
         of the queues and one for the slot of the tally."""
         self._connection = connection.pgconn
         self._types = tuple(types)
+        self._doubt = doubt
         self._slot = INT8.pack(slot)
         self._formats = [BINARY] * (len(self._types) + 2)
         self._results: list[pq.abc.PGresult] = []
@@ -91,6 +120,7 @@ class PostgresSender:
         # The rows come before the commit: an error behind them says that it has failed.
         if any(result.status != pq.ExecStatus.TUPLES_OK for result in results):
             return None
+        self._doubt.check()
         result = results[0]
         now, version, seqs = (result.get_value(0, column) for column in range(3))
         if now is None or version is None:
