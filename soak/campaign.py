@@ -23,6 +23,7 @@ FAULTS: list[Fault] = [
     *stop.FAULTS,
     *databases.FAULTS,
     *migration.FAULTS,
+]
 
 
 @dataclass
