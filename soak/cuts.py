@@ -20,7 +20,7 @@ SUPERBLOCK_END = 4096
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The writes between two flushes, and the instant at which the second was asked for: nobody was told anything
+    """The writes between two flushes, and the instant at which the second was asked for: no one was told anything
     before it that relies on these writes."""
 
     number: int

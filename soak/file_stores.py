@@ -39,7 +39,7 @@ class Opened(Protocol):
     def plain(self, recorder: Recorder) -> Plain: ...
 
     def restart(self, gently: bool) -> None:
-        """End the server, by SIGTERM or SIGKILL, and start it again; scripts have to be made anew."""
+        """End the server, by SIGTERM or SIGKILL, and start it again; scripts have to be made again."""
 
     def kill(self) -> None:
         """Let go of every file. It may be called again."""

@@ -53,12 +53,12 @@ _FILLER = re.compile(r"(\S+) (\d+) ([0-9a-f]*)")
 
 
 def body_of(tag: str, size: int = 20) -> str:
-    """A body that nobody else sends: its tag, which is `producer-number`, and a filler that follows from it."""
+    """A body that no one else sends: its tag, which is `producer-number`, and a filler that follows from it."""
     return f"{tag} {size} {_filler(tag, size)}"
 
 
 def tag_of(body: str) -> str:
-    """The tag of a body; of one that is not as it was sent, a tag that nobody has sent."""
+    """The tag of a body; of one that is not as it was sent, a tag that no one has sent."""
     found = _FILLER.fullmatch(body.strip('"'))
     if found is None or found[3] != _filler(found[1], int(found[2])):
         return f"damaged:{hashlib.sha256(body.encode()).hexdigest()[:16]}:{body[:40]}"

@@ -173,7 +173,7 @@ class World:
         return [self.queue(name) for name in found]
 
     def held_until(self, event: Event) -> float:
-        """The last instant at which what this claim or renewal holds is held for certain, if nobody ends it."""
+        """The last instant at which what this claim or renewal holds is held for certain, if no one ends it."""
         if "until" in event:
             until = float(event["until"])
         elif "hold_s" in event:

@@ -28,7 +28,7 @@ LOST = "a message that was answered 2xx is lost"
 BACK = "what was acked came back"
 TWICE_CLAIMED = "a message was under two live claims"
 TWICE_STORED = "a message was stored twice"
-STRANGE = "a message that nobody sent"
+STRANGE = "a message that no one has sent"
 REFUSED_BUT_STORED = "a message that was refused was stored"
 ASTRAY = "a message is in a queue that it was not sent to"
 STALE = "a stale receipt was obeyed"
@@ -286,7 +286,7 @@ def of_id(seen: Id, world: World) -> Iterator[Finding]:
         yield Finding(LEDGER, f"{seen.id} was acked, and the ledger says {ends[0].outcome}", (certain[0], ends[0].at))
     for row in ends:
         if row.outcome == "processed" and not any(ack.may_have_happened for ack in seen.acks):
-            yield Finding(LEDGER, f"{seen.id} of {row.queue} was processed, and nobody has acked it", (row.at,))
+            yield Finding(LEDGER, f"{seen.id} of {row.queue} was processed, and no one has acked it", (row.at,))
         if seen.left:
             words = f"{seen.id} has left {row.queue} as {row.outcome}, and is in {seen.left[0][1]}"
             yield Finding(LEDGER, words, (row.at, seen.left[0][0]))

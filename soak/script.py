@@ -191,7 +191,7 @@ def look_by_native(url: str, recorder: Recorder, made: set[str]) -> None:
             recorder.note("left", queue, messages=[(tag_of(one["body"]), one["id"]) for one in found])
             page = f"{path}&after={shown['after']}"
         shown = ask(f"/v1/queues/{queue}")
-        if not comes_and_goes:  # a queue that was made anew counts anew
+        if not comes_and_goes:  # a queue that was made again counts from 0
             recorder.note("count", queue, total=shown["count"]["total"], **shown["tally"])
     words = ("number", "queue", "id", "outcome", "receives")
     rows = [[row[word] for word in words] for row in ask("/v1/ledger?limit=10000")["rows"]]

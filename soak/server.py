@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
+import fcntl
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 from devtools.databases import stat_of
 from soak.forked import Forked
 
 # A process takes its time on a busy machine; nothing is judged by how much.
 PATIENCE_S = 120
-# Ports outside the range that the kernel hands out, so that no client gets one between two lives of a server.
-_PORTS = itertools.count(20_000 + os.getpid() % 5_000 * 2)
+# Outside the range that the kernel hands out, so that no client gets one between two lives of a server.
+_PORTS = range(20_000, 32_000)
+# Nor another campaign: a port is free between two lives of a server.
+_LOCKS = Path(tempfile.gettempdir()) / "penstock-soak-ports"
 
 
 def wait_until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S, every_s: float = 0.01) -> None:
@@ -31,11 +35,17 @@ def wait_until(holds: Callable[[], object], what: str, seconds: float = PATIENCE
         time.sleep(every_s)
 
 
-def free_port() -> int:
-    while True:
-        port = 20_000 + next(_PORTS) % 12_000
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+def take_port() -> tuple[int, int]:
+    """A port, and the descriptor that keeps it from others who ask here, until it is closed."""
+    _LOCKS.mkdir(exist_ok=True)
+    for port in Random().sample(_PORTS, len(_PORTS)):
+        lock = os.open(_LOCKS / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            socket.create_server(("127.0.0.1", port)).close()
+            return port, lock
+        os.close(lock)
+    raise RuntimeError("all ports for servers of campaigns are taken")
 
 
 class Server:
@@ -55,7 +65,7 @@ class Server:
         otherwise it is forked, which is faster."""
         self.folder = folder
         self.store = store
-        self.port = free_port()
+        self.port, self._lock = take_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / f"{name}.log"
         self._flags = ["--port", str(self.port), "--workers", str(workers), *flags]
@@ -147,6 +157,9 @@ class Server:
         if self.is_running:
             self.resume()
             self.kill()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def __enter__(self) -> Server:
         return self

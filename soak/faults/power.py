@@ -78,7 +78,7 @@ class Load:
             if self._stopped:
                 break
             if script.step() == PERHAPS:
-                # The current is off, or will be: a script has nobody to ask.
+                # The current is off, or will be: a script has no one to ask.
                 time.sleep(0.001)
             self.done += 1
         script.close()

@@ -10,7 +10,7 @@ from tests.docs.pages import ROOT, prose_of, sections
 
 PAGE = ROOT / "CONTRIBUTING.md"
 PATHS = sorted(
-    set(re.findall(r"`((?:src|tests|docs|devtools|bench|examples)/[\w./-]*\w/?|\w+\.toml)`", prose_of(PAGE)))
+    set(re.findall(r"`((?:src|tests|docs|devtools|bench|soak|examples)/[\w./-]*\w/?|\w+\.toml)`", prose_of(PAGE)))
 )
 
 

@@ -148,7 +148,7 @@ def test_a_template_or_a_schema_is_in_plain_words(template: Path) -> None:
 # This file has to name the phrases.
 TOOLS = sorted(
     path
-    for folder in ("tests", "devtools", "bench")
+    for folder in ("tests", "devtools", "bench", "soak")
     for path in (ROOT / folder).rglob("*.py")
     if path != Path(__file__)
 )

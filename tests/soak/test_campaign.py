@@ -9,6 +9,7 @@ import pytest
 from soak.__main__ import main
 from soak.campaign import FAULTS, Campaign
 from soak.fault import Counts, Fault, Lacking, Round, Violation
+from tests.docs.pages import ROOT
 from tests.lacking import lacking
 
 BY_NAME = {fault.name: fault for fault in FAULTS}
@@ -54,6 +55,12 @@ def test_every_fault_has_a_short_form_and_a_goal() -> None:
         assert 0 < fault.short <= fault.goal, fault.name
         assert fault.how
         assert fault.unit
+
+
+def test_every_fault_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "soak.md").read_text()
+    for fault in FAULTS:
+        assert f"`{fault.name}`" in page or f"`{fault.name.rpartition('-')[0]}-…`" in page, fault.name
 
 
 class Scripted:

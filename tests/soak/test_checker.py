@@ -59,7 +59,7 @@ class TestLoss:
         story.end()
         assert story.broken() == set()
 
-    def test_nobody_has_looked(self, story: Story) -> None:
+    def test_no_one_has_looked(self, story: Story) -> None:
         story.send("a-1", (1, 2))
         assert story.broken() == set()
 
@@ -435,7 +435,7 @@ class TestOrderOfAGroup:
 
 
 class TestExistence:
-    def test_a_body_that_nobody_sent(self, story: Story) -> None:
+    def test_a_body_that_no_one_has_sent(self, story: Story) -> None:
         story.claim("damaged:17", (1, 2))
         assert story.broken() == {rules.STRANGE}
 
@@ -534,7 +534,7 @@ class TestAccounts:
         self.tell(story, **wrong)
         assert story.broken() == {rules.LEDGER}
 
-    def test_processed_although_nobody_has_acked(self, story: Story) -> None:
+    def test_processed_although_no_one_has_acked(self, story: Story) -> None:
         story.send("a-1", (1, 2))
         story.claim("a-1", (3, 4))
         story.ack("a-1", (5, 6), done=False)
