@@ -681,6 +681,17 @@ class TestRoom:
                 unit.messages.purge("q", NOW, 1_000, unit.messages.last_seq())
             assert store.has_room()
 
+    def test_what_is_free_on_the_device_and_inside_the_file_is_room_together(self, path, monkeypatch):
+        self.device(monkeypatch, free=300_000, size=4_000_000)
+        with closing(reopen(path)) as store:
+            fill(store, messages=300, size=1_000)
+            assert not store.has_room()
+            with store.unit() as unit:
+                unit.messages.purge("q", NOW, 1_000, unit.messages.last_seq())
+            [(free_pages,)] = store._connection.execute("PRAGMA freelist_count").fetchall()
+            assert 200_000 < free_pages * 4096 < 500_000
+            assert store.has_room()
+
     def test_a_database_that_may_not_grow_is_full_and_loses_nothing(self, opened):
         fill(opened)
         [(pages,)] = opened._connection.execute("PRAGMA page_count").fetchall()

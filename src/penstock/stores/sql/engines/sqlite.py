@@ -664,11 +664,12 @@ class SqliteStore:
                 self._roomy_until = self._monotonic() + _ROOM_LOOK_S
             if room >= 0:
                 return True
-            # A file never shrinks; what was acked is room inside it.
+            # What was acked is room inside the file. Neither has to be the whole reserve: whatever is claimed and acked
+            # takes free pages first, and then lets the file grow.
             [(free_pages,)] = self._connection.execute("PRAGMA freelist_count").fetchall()
         except (OSError, apsw.Error):
             return True  # the unit itself will say what is wrong
-        return bool(free_pages * _PAGE_BYTES >= self._reserve)  # type: ignore[operator]
+        return bool(room + free_pages * _PAGE_BYTES >= 0)  # type: ignore[operator]
 
     def tidy(self) -> None:
         """In a thread, which has a connection of its own: no one waits for it. A checkpoint that is not in the way of
