@@ -27,7 +27,7 @@ from typing import Final
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from penstock.edge.connections import NEVER, Connections
+from penstock.edge.connections import NEVER, Connections, most_refused
 from penstock.edge.head import Refused, check_transfer_encoding, declared_length, head_size, persistence
 from penstock.edge.header_blocks import HEAD_END, LINE_END, LONGEST_HEAD, VERSION
 from penstock.edge.http import CLOSE, CONTINUE, KEEP, Handler, Request, Response, encode
@@ -190,8 +190,7 @@ class Connection:
         count = connections.add(self)
         limit = self._limits.connections
         if count > limit:
-            if count > limit + limit // 8 + 8:
-                # Even refusing has a limit.
+            if count > most_refused(limit):
                 self.abort()
                 return
             self._refuse_for_now(None, "too many connections")

@@ -9,6 +9,7 @@ import logging
 import resource
 from dataclasses import replace
 
+from penstock.edge.connections import most_refused
 from penstock.errors import InvalidSetting
 from penstock.server.config import Config
 
@@ -44,8 +45,8 @@ def _holds(limit: int, count: int) -> bool:
 
 
 def _files(connections: int) -> int:
-    """With those that the edge opens to refuse further clients: see `Connection.connection_made`."""
-    return connections + connections // 8 + 8 + _BESIDES
+    """With those that the edge opens to refuse further clients."""
+    return most_refused(connections) + _BESIDES
 
 
 def _connections(files: int) -> int:
