@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from soak.fault import Counts, Fault, Lacking, Round, Violation
-from soak.faults import clock, databases, disk, fuzz, kill, migration, power, stop, syscalls
+from soak.faults import clients, clock, crowd, databases, disk, fuzz, kill, migration, power, stop, syscalls
 
 FAULTS: list[Fault] = [
     *kill.FAULTS,
@@ -23,6 +23,8 @@ FAULTS: list[Fault] = [
     *stop.FAULTS,
     *databases.FAULTS,
     *migration.FAULTS,
+    *clients.FAULTS,
+    *crowd.FAULTS,
     *fuzz.FAULTS,
 ]
 

@@ -150,7 +150,7 @@ def _read_chunks(data: bytes, asked: Asked) -> None:
 
 
 def _end_of_trailers(data: bytes, at: int) -> int:
-    """They are headers that say nothing about where a request ends."""
+    """They are headers that come too late to say anything about the request."""
     while True:
         line_end = data.find(b"\r\n", at)
         if line_end < 0:
@@ -159,8 +159,10 @@ def _end_of_trailers(data: bytes, at: int) -> int:
         if not line:
             return at
         header = _HEADER.fullmatch(line)
-        if header is None or header[1].lower() in (b"content-length", b"transfer-encoding", b"connection", b"upgrade"):
+        if header is None:
             raise _NotPlain
+        if header[1].lower() in (b"content-length", b"transfer-encoding"):
+            raise _Open
 
 
 @dataclass
