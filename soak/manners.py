@@ -26,9 +26,20 @@ class Caller:
         self.port = port
         self.random = random
         self.tls = tls
+        self._opened: list[socket.socket] = []
 
     def raw(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), _PATIENCE_S)
+        return self._noted(socket.create_connection(("127.0.0.1", self.port), _PATIENCE_S))
+
+    def _noted(self, sock: socket.socket) -> socket.socket:
+        self._opened.append(sock)
+        return sock
+
+    def close(self) -> None:
+        """Whatever became of it."""
+        for sock in self._opened:
+            sock.close()
+        self._opened.clear()
 
     def open(self) -> socket.socket:
         """With TLS, if the server speaks it."""
@@ -36,7 +47,7 @@ class Caller:
         if self.tls is None:
             return raw
         try:
-            return self.tls.wrap_socket(raw, suppress_ragged_eofs=True)
+            return self._noted(self.tls.wrap_socket(raw))
         except OSError:
             raw.close()
             raise

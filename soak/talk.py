@@ -55,6 +55,7 @@ class Talk:
         try:
             connection.connect()
         except OSError as error:
+            connection.close()  # of one with TLS there may be a socket already
             self._next += 1
             raise Unreachable(str(error)) from None
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

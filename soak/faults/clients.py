@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 
@@ -52,6 +52,7 @@ class Clients:
             talk = Talk([server.url])
             for queue in (FORBIDDEN, SCRATCH):
                 talk("PUT", f"/v1/queues/{queue}", {})
+            talk.close()
             load = Load(round.history, [server.url], round.seed, all_queues(), producers=1, consumers=2)
             load.make_queues()
             self._misbehave(server, round.random, certificate is not None, 200)  # caches are full before the first look
@@ -59,7 +60,7 @@ class Clients:
             with load:
                 done = self._misbehave(server, round.random, certificate is not None, wanted)
             Look(round.history, [server.url], load.plans).take()
-            counts = load.counts(sum(done.values()))
+            counts = Counts(sum(done.values()))
             counts.notes.update(done)
             talk = Talk([server.url])
             findings = [*self._leftovers(server, before), *self._trespasses(talk), *self._bodies(server)]
@@ -85,7 +86,7 @@ class Clients:
                         return
                     left[0] -= 1
                 manner = caller.random.choice(manners)
-                with suppress(OSError):
+                with suppress(OSError), closing(caller):
                     manner(caller)
                 with lock:
                     done[manner.__name__.replace("_", " ")] += 1

@@ -27,7 +27,7 @@ from typing import Final
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from penstock.edge.connections import NEVER, Connections, most_refused
+from penstock.edge.connections import CROWDED, FULL, NEVER, Connections
 from penstock.edge.head import Refused, check_transfer_encoding, declared_length, head_size, persistence
 from penstock.edge.header_blocks import HEAD_END, LINE_END, LONGEST_HEAD, VERSION
 from penstock.edge.http import CLOSE, CONTINUE, KEEP, Handler, Request, Response, encode
@@ -187,12 +187,10 @@ class Connection:
         self._transport = transport
         self._write = transport.write
         connections = self._connections
-        count = connections.add(self)
-        limit = self._limits.connections
-        if count > limit:
-            if count > most_refused(limit):
-                self.abort()
-                return
+        room = connections.add(self)
+        if room == FULL:
+            self.abort()
+        elif room == CROWDED:
             self._refuse_for_now(None, "too many connections")
         elif connections.persist is CLOSE:
             self._close()

@@ -19,6 +19,11 @@ from penstock.edge.limits import BodyBudget, EdgeLimits, Gauges, Timeouts
 
 NEVER: Final = float("inf")
 
+# Room for one more client; or only to tell it that there are too many; or not even for that.
+ROOM: Final = 0
+CROWDED: Final = 1
+FULL: Final = 2
+
 # An aborted connection is lost in one of the next turns of the loop; this only bounds the wait for that.
 _ABORT_S: Final = 1.0
 
@@ -119,9 +124,9 @@ class Connections:
         return len(self._open)
 
     def add(self, connection: Timed) -> int:
-        """Returns how many there are now, in all processes of the server."""
+        """Whether there is room for it: `ROOM`, `CROWDED` or `FULL`."""
         self._open.add(connection)
-        return self._count()
+        return self._crowding()
 
     def forget(self, connection: Timed) -> None:
         self._open.discard(connection)
@@ -133,7 +138,7 @@ class Connections:
     def greet(self, client: Greeted) -> bool:
         """Whether there is room for a handshake: as much as for those who are told that there are too many."""
         self._handshakes.add(client)
-        return self.persist is KEEP and self._count() <= most_refused(self.limits.connections)
+        return self._crowding() != FULL and self.persist is KEEP
 
     def part(self, client: Greeted) -> None:
         """The handshake has ended, either way."""
@@ -141,8 +146,18 @@ class Connections:
         self._count()
 
     def _count(self) -> int:
-        self._gauge.set(len(self._open) + len(self._handshakes))
-        return self._gauge.total()
+        """How many there are here."""
+        own = len(self._open) + len(self._handshakes)
+        self._gauge.set(own)
+        return own
+
+    def _crowding(self) -> int:
+        own, total, limits = self._count(), self._gauge.total(), self.limits
+        if total <= limits.connections and own <= limits.own_connections:
+            return ROOM
+        if total <= most_refused(limits.connections) and own <= most_refused(limits.own_connections):
+            return CROWDED
+        return FULL
 
     def choke(self, connection: Timed) -> None:
         """The client takes no bytes; it has until the write deadline to take one."""

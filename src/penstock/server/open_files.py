@@ -20,7 +20,8 @@ _BESIDES = 64
 
 
 def fit_open_files(config: Config) -> Config:
-    """Ask for as many as `max_connections` needs. Where the system gives fewer, so many connections are the limit."""
+    """Ask for as many as `max_connections` needs, should all of them come to one process. Where the system gives fewer,
+    so many connections are the limit of each process: see `most_connections`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _files(config.max_connections)
     if _holds(soft, wanted):
@@ -33,11 +34,24 @@ def fit_open_files(config: Config) -> Config:
     connections = _connections(most)
     if connections < 1:
         raise InvalidSetting(f"the process may open {most} files (ulimit -n), too few for a server")
+    if connections * config.workers >= config.max_connections:
+        log.warning(
+            "max_connections is %d, but a process may open %d files (ulimit -n): each has at most %d of them",
+            *(config.max_connections, most, connections),
+        )
+        return config
+    connections *= config.workers
     log.warning(
         "max_connections is %d, but the process may open %d files (ulimit -n): at most %d connections are open at once",
         *(config.max_connections, most, connections),
     )
     return replace(config, max_connections=connections)
+
+
+def most_connections() -> int:
+    """How many connections this process has files for."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, _connections(soft)) if soft != resource.RLIM_INFINITY else 1 << 30
 
 
 def _holds(limit: int, count: int) -> bool:
