@@ -16,8 +16,8 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
 @pytest.mark.parametrize(
     ("name", "seed", "short"),
     [
-        ("clients", 2, 150),
-        ("clients", 3, 150),  # TLS, and two processes
+        ("clients", 2, 80),
+        ("clients", 3, 80),  # TLS, and two processes
         ("crowd", 1, 1_000),  # two processes
         ("tls", 0, 4),
         ("fuzz bridge", 1, 500),
