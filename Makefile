@@ -93,7 +93,7 @@ soak: test-programs build/compiled/.ready
 	-@$(MAKE) --no-print-directory .venv-fuzz/.ready
 	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/python -m soak --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
 
-# Inputs that nobody would send, chosen by coverage, for each part that reads what clients send; see `soak/fuzz`.
+# Inputs that no client would send, chosen by coverage, for each part that reads what clients send; see `soak/fuzz`.
 # `make fuzz FUZZ_ARGS="edge --cases 1000000"` runs one of them.
 FUZZ_ARGS ?= --cases 100000
 fuzz: .venv-fuzz/.ready
@@ -165,5 +165,5 @@ requirements:
 	$(COMPILE) --upgrade requirements/fuzz.in -o requirements/fuzz.txt
 
 clean:
-	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-fuzz .venv-peers .mypy_cache .ruff_cache \
-		.import_linter_cache .hypothesis .coverage
+	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-fuzz .venv-peers .mypy_cache \
+		.ruff_cache .import_linter_cache .hypothesis .coverage

@@ -1,4 +1,4 @@
-"""Bytes that nobody would send, given to every part that reads what clients send: see `soak/fuzz`."""
+"""Bytes that no client would send, given to every part that reads what clients send: see `soak/fuzz`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Fuzz:
 
     def __init__(self, target: Target) -> None:
         self.name = f"fuzz {target.name}"
-        self.how = f"{target.what}, from bytes that nobody would send"
+        self.how = f"{target.what}, from bytes that no client would send"
         self._target = target
 
     def run(self, round: Round) -> Counts:

@@ -38,6 +38,6 @@ def fuzz_sigv4(data: bytes) -> None:
     if verify(request) is None:
         expect(
             is_right(AWS_SECRET, request.method, path, query, headers, request.body),
-            "a request was let in that nobody has signed",
+            "a request was let in that was not signed",
         )
         expect(b"host" in headers, "a request without a host was let in")

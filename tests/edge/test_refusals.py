@@ -373,7 +373,7 @@ async def test_a_length_with_more_digits_than_can_be_read(edge):
     assert (await client.ask(head + b"0" * 5_000 + b"3\r\n\r\nabc")).status == 400
 
 
-async def test_blanks_around_a_value_are_no_part_of_it(edge):
+async def test_blanks_around_a_value_are_not_part_of_it(edge):
     client = await (await edge.start()).connect()
     assert (await client.ask(b"GET /echo HTTP/1.1\r\nHost: \t x \t\r\nA:b \r\nA: c\t\r\n\r\n")).status == 200
     assert edge.seen[-1].headers == {b"host": b"x", b"a": b"b, c"}

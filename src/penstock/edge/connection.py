@@ -351,7 +351,7 @@ class Connection:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        # The parser leaves out the blanks before a value; those behind it are no part of it either.
+        # The parser leaves out the blanks before a value; those behind it are not part of it either.
         value = value.rstrip(b" \t")
         headers = self._headers
         if name in headers:
