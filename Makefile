@@ -15,7 +15,7 @@ SOURCES := $(shell find src -type f ! -name '*.pyc')
 INSTALL = pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check audit bench soak format requirements clean
+.PHONY: run run-plain test test-plain test-programs coverage setup spark demo dist check audit bench soak fuzz format requirements clean
 
 # The version is asked for first, in words that any Python 3 understands. `--clear`: what an older Python or an
 # interrupted try has left in the folder must not survive there.
@@ -90,7 +90,14 @@ bench: .venv-dev/.ready .venv-peers/.ready build/compiled/.ready
 # `make soak SOAK_ARGS="--only kill --seed 123"` repeats a part.
 SOAK_MINUTES ?= 60
 soak: test-programs build/compiled/.ready
+	-@$(MAKE) --no-print-directory .venv-fuzz/.ready
 	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/python -m soak --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
+
+# Inputs that no client would send, chosen by coverage, for each part that reads what clients send; see `soak/fuzz`.
+# `make fuzz FUZZ_ARGS="edge --cases 1000000"` runs one of them.
+FUZZ_ARGS ?= --cases 100000
+fuzz: .venv-fuzz/.ready
+	PYTHONPATH="$(CURDIR)/src" .venv-fuzz/bin/python -m soak.fuzz --guided $(FUZZ_ARGS)
 
 format: .venv-dev/.ready
 	.venv-dev/bin/ruff check --fix .
@@ -140,6 +147,12 @@ build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .ve
 	.venv-peers/bin/$(INSTALL) $<
 	touch $@
 
+# A part of the soak, which does without where there is no wheel of atheris.
+.venv-fuzz/.ready: requirements/fuzz.txt
+	$(call make_environment,.venv-fuzz)
+	.venv-fuzz/bin/$(INSTALL) $<
+	touch $@
+
 # Needs `uv`; only to change a dependency.
 requirements:
 	$(COMPILE) --upgrade requirements/server.in -o requirements/server.txt
@@ -149,7 +162,8 @@ requirements:
 	$(COMPILE) --upgrade requirements/peers.in -o requirements/peers.txt
 	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.txt
 	$(COMPILE) --upgrade requirements/clients-query.in -o requirements/clients-query.txt
+	$(COMPILE) --upgrade requirements/fuzz.in -o requirements/fuzz.txt
 
 clean:
-	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-peers .mypy_cache .ruff_cache \
-		.import_linter_cache .hypothesis .coverage
+	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-fuzz .venv-peers .mypy_cache \
+		.ruff_cache .import_linter_cache .hypothesis .coverage

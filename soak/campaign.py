@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from soak.fault import Counts, Fault, Lacking, Round, Violation
-from soak.faults import clock, databases, disk, kill, migration, power, stop, syscalls
+from soak.faults import clients, clock, crowd, databases, disk, fuzz, kill, migration, model, power, stop, syscalls, tls
 
 FAULTS: list[Fault] = [
     *kill.FAULTS,
@@ -23,6 +23,11 @@ FAULTS: list[Fault] = [
     *stop.FAULTS,
     *databases.FAULTS,
     *migration.FAULTS,
+    *clients.FAULTS,
+    *crowd.FAULTS,
+    *tls.FAULTS,
+    *model.FAULTS,
+    *fuzz.FAULTS,
 ]
 
 

@@ -66,7 +66,7 @@ class Server:
         self.folder = folder
         self.store = store
         self.port, self._lock = take_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if '--tls-cert' in flags else 'http'}://127.0.0.1:{self.port}"
         self.log = folder / f"{name}.log"
         self._flags = ["--port", str(self.port), "--workers", str(workers), *flags]
         self._prefix = prefix

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import ssl
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -42,10 +43,19 @@ class Talk:
         if self._connection is not None:
             return
         parts = urlsplit(self._urls[self._next % len(self._urls)])
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=self._timeout)
+        if parts.scheme == "https":
+            # Whom they speak to is not what is tried here.
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                parts.hostname or "", parts.port, timeout=self._timeout, context=context
+            )
+        else:
+            connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=self._timeout)
         try:
             connection.connect()
         except OSError as error:
+            connection.close()  # of one with TLS there may be a socket already
             self._next += 1
             raise Unreachable(str(error)) from None
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -287,6 +287,7 @@ EMPTY = b"\x95" + b"\x90" * 5
 BROKEN = {
     "noise": (b"\xff" * 64, "version 255, not 2"),
     "not a frame's content": (frame(0, b"\xc1"), "DecodeError"),
+    "a text that is not UTF-8": (frame(0, b"\x95\x91\x94\x00\xa2\xc3\x28\x90\xc0" + b"\x90" * 4), "Error("),
     "content cut short": (frame(0, EMPTY[:-1]), "truncated"),
     "more than is known": (frame(0, b"\x96" + b"\x90" * 6), "ValidationError"),
     "doubled": (frame(0, EMPTY) * 2, "frame 0 came where frame 1 was expected"),

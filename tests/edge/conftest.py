@@ -162,6 +162,12 @@ class Edge:
             assert (await client.ask(self.get("/nowhere"))).status == 404
         await client.close()
 
+    def handshakes(self) -> int:
+        """How many have begun and not ended."""
+        assert self.listener is not None
+        assert self.listener._connections is not None
+        return len(self.listener._connections._handshakes)
+
     async def gone(self) -> None:
         """Until no connection is left."""
         listener = self.listener

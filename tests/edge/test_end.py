@@ -14,7 +14,7 @@ import pytest
 
 from penstock.edge.connection import Connection
 from penstock.edge.http import Response
-from penstock.edge.limits import EdgeLimits
+from penstock.edge.limits import EdgeLimits, Timeouts
 from penstock.edge.listener import Listener
 from penstock.edge.router import Router
 from tests.lacking import not_installed
@@ -235,3 +235,54 @@ async def test_leaving_over_tls_calls_the_work_off(edge, contexts):
     await client.close()
     await edge.gone()
     assert asked == [True]
+
+
+async def test_handshakes_that_go_on_count_as_connections(edge, contexts):
+    """Each holds a socket. Those for whom there is no room are not even greeted."""
+    server, trusting = contexts
+    await edge.start(tls=server, limits=EdgeLimits(connections=2), timeouts=Timeouts(header=0.5))
+    idle = [await edge.connect() for _ in range(40)]
+    # Two, and those that would be told 503.
+    await edge.until(lambda: edge.handshakes() == 2 + 8)
+    ended = [asyncio.ensure_future(client.rest()) for client in idle]
+    await edge.until(lambda: sum(one.done() for one in ended) >= 30)
+    # A handshake has as long as the headers of a request.
+    assert [await one for one in ended] == [b""] * 40
+    await edge.until(lambda: edge.handshakes() == 0)
+    client = await edge.connect(trusting)
+    assert (await client.ask(edge.get())).status == 200
+
+
+@pytest.mark.parametrize(
+    "noise", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", bytes(5_000)]
+)
+async def test_what_is_not_a_handshake_ends_the_connection(edge, contexts, noise: bytes, caplog):
+    server, trusting = contexts
+    await edge.start(tls=server)
+    for client in [await edge.connect() for _ in range(5)]:
+        client.send(noise)
+        client.writer.write_eof()
+        await client.rest()
+    await edge.until(lambda: edge.handshakes() == 0)
+    assert edge.listener.connections == 0
+    assert (await (await edge.connect(trusting)).ask(edge.get())).status == 200
+    assert not caplog.records
+
+
+async def test_a_request_may_come_with_the_end_of_the_handshake(edge, contexts):
+    """In TLS 1.3 a client is done first: both may be in one packet."""
+    server, trusting = contexts
+    await edge.start(tls=server)
+    for number in range(20):
+        client = await edge.connect(trusting)
+        client.send(edge.post("/echo", b"%d" % number) * 3)
+        assert [(await client.reply()).body for _ in range(3)] == [b"%d" % number] * 3
+
+
+async def test_a_stop_does_not_wait_for_handshakes(edge, contexts):
+    server, _ = contexts
+    await edge.start(tls=server)
+    idle = await edge.connect()
+    await edge.until(lambda: edge.handshakes() == 1)
+    await edge.listener.stop(60)
+    assert await idle.rest() == b""

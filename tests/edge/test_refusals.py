@@ -358,6 +358,27 @@ async def test_upgrades_are_ignored(edge, step: int):
     assert await client.rest() == b""
 
 
+async def test_a_request_behind_an_upgrade_is_refused_for_its_own_fault(edge):
+    client = await (await edge.start()).connect()
+    client.send(edge.get("/echo", *JAVA) + b"GET /echo HTTP/1.1\r\n\r\n")
+    assert (await client.reply()).status == 200
+    refused = await client.reply()
+    assert (refused.status, b"Host is missing" in refused.body) == (400, True)
+
+
+async def test_a_length_with_more_digits_than_can_be_read(edge):
+    client = await (await edge.start()).connect()
+    head = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
+    assert (await client.ask(head + b"0" * 20 + b"3\r\n\r\nabc")).body == b"abc"
+    assert (await client.ask(head + b"0" * 5_000 + b"3\r\n\r\nabc")).status == 400
+
+
+async def test_blanks_around_a_value_are_not_part_of_it(edge):
+    client = await (await edge.start()).connect()
+    assert (await client.ask(b"GET /echo HTTP/1.1\r\nHost: \t x \t\r\nA:b \r\nA: c\t\r\n\r\n")).status == 200
+    assert edge.seen[-1].headers == {b"host": b"x", b"a": b"b, c"}
+
+
 async def test_connect_is_not_served(edge):
     client = await (await edge.start()).connect()
     reply = await client.ask(b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\nabc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -132,4 +133,8 @@ class MqCore(RuleBasedStateMachine):
 
 
 TestMqCore = MqCore.TestCase
-TestMqCore.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestMqCore.settings = settings(
+    max_examples=int(os.environ.get("PENSTOCK_EXAMPLES", "40")),
+    stateful_step_count=int(os.environ.get("PENSTOCK_STEPS", "25")),
+    deadline=None,
+)

@@ -1,6 +1,7 @@
 """Two stores driven side by side: whatever is done to both, they answer the same and show the same.
 
-The memory store is the reference. PENSTOCK_EXAMPLES=2000 looks longer, and at other examples each time.
+The memory store is the reference. PENSTOCK_EXAMPLES=2000 looks longer, and at other examples each time, of
+PENSTOCK_STEPS=100 each.
 """
 
 from __future__ import annotations
@@ -633,7 +634,7 @@ def test_stores_agree(request, database, examples, claim_bytes):
         lambda: SideBySide(new_url, bounds),
         settings=settings(
             max_examples=int(wanted or examples),
-            stateful_step_count=50,
+            stateful_step_count=int(os.environ.get("PENSTOCK_STEPS", "50")),
             derandomize=wanted is None,
             database=None,
             deadline=None,

@@ -118,7 +118,7 @@ def test_the_queue_does_as_the_model(tmp_path: Path, watch: bool) -> None:
             lambda: Model(folder, watch),
             settings=settings(
                 max_examples=int(examples or 40),
-                stateful_step_count=40,
+                stateful_step_count=int(os.environ.get("PENSTOCK_STEPS", "40")),
                 derandomize=examples is None,
                 database=None,
                 deadline=None,

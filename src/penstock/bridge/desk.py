@@ -68,7 +68,7 @@ class Desk:
         try:
             for content in self._reader.feed(data):
                 self._serve(decode_calls(content))
-        except (BrokenBridge, DecodeError, KeyError) as error:
+        except (BrokenBridge, DecodeError, KeyError, RecursionError, UnicodeDecodeError) as error:
             log.error("the bridge to an edge has broken: %r", error)
             if self._transport is not None:
                 self._transport.abort()

@@ -221,7 +221,7 @@ class EdgeEnd:
         try:
             for content in self._reader.feed(data):
                 self._take(content)
-        except (BrokenBridge, DecodeError, KeyError) as error:
+        except (BrokenBridge, DecodeError, KeyError, RecursionError, UnicodeDecodeError) as error:
             log.error("the bridge to the committer has broken: %r", error)
             self.close()
 

@@ -27,8 +27,8 @@ from typing import Final
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from penstock.edge.connections import NEVER, Connections
-from penstock.edge.head import Refused, check_transfer_encoding, head_size, persistence
+from penstock.edge.connections import CROWDED, FULL, NEVER, Connections
+from penstock.edge.head import Refused, check_transfer_encoding, declared_length, head_size, persistence
 from penstock.edge.header_blocks import HEAD_END, LINE_END, LONGEST_HEAD, VERSION
 from penstock.edge.http import CLOSE, CONTINUE, KEEP, Handler, Request, Response, encode
 from penstock.edge.request_ids import with_id
@@ -187,13 +187,10 @@ class Connection:
         self._transport = transport
         self._write = transport.write
         connections = self._connections
-        count = connections.add(self)
-        limit = self._limits.connections
-        if count > limit:
-            if count > limit + limit // 8 + 8:
-                # Even refusing has a limit.
-                self.abort()
-                return
+        room = connections.add(self)
+        if room == FULL:
+            self.abort()
+        elif room == CROWDED:
             self._refuse_for_now(None, "too many connections")
         elif connections.persist is CLOSE:
             self._close()
@@ -209,16 +206,21 @@ class Connection:
             self._receive(data)
             return
         self._fresh = data
+        read = -1
         try:
             self._feed(data)
         except HttpParserUpgrade as upgrade:
-            self._skip_upgrade()
-            self._receive(data[upgrade.args[0] :])
+            read = upgrade.args[0]
         except HttpParserError as error:
             self._fail_parsing(error)
         else:
             if self._phase:
                 self._check_progress(len(data))
+        if read >= 0:
+            # Not while the upgrade is handled: it would become the context of what the parser raises next, in place of
+            # what our callbacks have raised.
+            self._skip_upgrade()
+            self._receive(data[read:])
 
     def eof_received(self) -> bool:
         transport = self._transport
@@ -349,6 +351,8 @@ class Connection:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
+        # The parser leaves out the blanks before a value; those behind it are not part of it either.
+        value = value.rstrip(b" \t")
         headers = self._headers
         if name in headers:
             self._join_repeated(name, value)
@@ -406,7 +410,7 @@ class Connection:
         elif refusing or b"expect" in headers:
             self._begin_unusual_body(request, route, refusing, length)
         else:
-            self._declared = declared = int(length)
+            self._declared = declared = declared_length(length)
             self._route = route
             self._room = room = route.body.limit
             if declared > room and not route.body.cut:
@@ -500,17 +504,20 @@ class Connection:
 
     def _feed_piece(self, piece: memoryview) -> None:
         """Feed one piece and see to what is not a plain request."""
+        read = -1
         try:
             self._feed(piece)
         except HttpParserUpgrade as upgrade:
-            self._skip_upgrade()
-            rest = piece[upgrade.args[0] :]
-            if rest and self._phase != _DONE:
-                self._feed_piece(rest)
-            return
+            read = upgrade.args[0]
         except HttpParserError as error:
             self._fail_parsing(error)
-        if self._phase:
+        if read >= 0:
+            # As in `data_received`.
+            self._skip_upgrade()
+            rest = piece[read:]
+            if rest and self._phase != _DONE:
+                self._feed_piece(rest)
+        elif self._phase:
             self._check_progress(len(piece))
 
     def _charge_body(self) -> None:
@@ -583,7 +590,7 @@ class Connection:
         if self._chunked:
             parser.feed_data(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
         elif length is not None:
-            parser.feed_data(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % int(length))
+            parser.feed_data(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % declared_length(length))
         else:
             parser.feed_data(b"GET / HTTP/1.1\r\n\r\n")
 
@@ -623,7 +630,7 @@ class Connection:
         coding = headers.get(b"transfer-encoding")
         if coding is not None:
             check_transfer_encoding(coding, version)
-        declared = 0 if length is None else int(length)
+        declared = 0 if length is None else declared_length(length)
         coming = declared > 0 or coding is not None
         expected = headers.get(b"expect") if version == "1.1" else None
         self._route = route

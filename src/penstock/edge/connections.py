@@ -19,6 +19,11 @@ from penstock.edge.limits import BodyBudget, EdgeLimits, Gauges, Timeouts
 
 NEVER: Final = float("inf")
 
+# Room for one more client; or only to tell it that there are too many; or not even for that.
+ROOM: Final = 0
+CROWDED: Final = 1
+FULL: Final = 2
+
 # An aborted connection is lost in one of the next turns of the loop; this only bounds the wait for that.
 _ABORT_S: Final = 1.0
 
@@ -34,6 +39,12 @@ class Timed(Protocol):
     def wind_down(self) -> None: ...
 
 
+class Greeted(Protocol):
+    """A client that has not agreed on TLS yet."""
+
+    def abort(self) -> None: ...
+
+
 class Connections:
     """`bodies` is the budget of all of them, and `blocks` what they have learnt of headers; `persist` is how an
     HTTP/1.1 answer leaves its connection, unless the client asked otherwise; `now` is seconds since the start, as of
@@ -44,6 +55,7 @@ class Connections:
         "_choked",
         "_emptied",
         "_gauge",
+        "_handshakes",
         "_interval",
         "_last",
         "_loop",
@@ -89,6 +101,7 @@ class Connections:
         self.now = 0.0
         self._timeouts = timeouts
         self._open: set[Timed] = set()
+        self._handshakes: set[Greeted] = set()
         # Those that take no bytes: by when one must be taken, and how many there were.
         self._choked: dict[Timed, tuple[float, int]] = {}
         self._emptied: asyncio.Event | None = None
@@ -111,17 +124,40 @@ class Connections:
         return len(self._open)
 
     def add(self, connection: Timed) -> int:
-        """Returns how many there are now, in all processes of the server."""
+        """Whether there is room for it: `ROOM`, `CROWDED` or `FULL`."""
         self._open.add(connection)
-        self._gauge.set(len(self._open))
-        return self._gauge.total()
+        return self._crowding()
 
     def forget(self, connection: Timed) -> None:
         self._open.discard(connection)
-        self._gauge.set(len(self._open))
+        self._count()
         self._choked.pop(connection, None)
         if self._emptied is not None and not self._open:
             self._emptied.set()
+
+    def greet(self, client: Greeted) -> bool:
+        """Whether there is room for a handshake: as much as for those who are told that there are too many."""
+        self._handshakes.add(client)
+        return self._crowding() != FULL and self.persist is KEEP
+
+    def part(self, client: Greeted) -> None:
+        """The handshake has ended, either way."""
+        self._handshakes.discard(client)
+        self._count()
+
+    def _count(self) -> int:
+        """How many there are here."""
+        own = len(self._open) + len(self._handshakes)
+        self._gauge.set(own)
+        return own
+
+    def _crowding(self) -> int:
+        own, total, limits = self._count(), self._gauge.total(), self.limits
+        if total <= limits.connections and own <= limits.own_connections:
+            return ROOM
+        if total <= most_refused(limits.connections) and own <= most_refused(limits.own_connections):
+            return CROWDED
+        return FULL
 
     def choke(self, connection: Timed) -> None:
         """The client takes no bytes; it has until the write deadline to take one."""
@@ -162,6 +198,8 @@ class Connections:
         """Let requests in progress be answered for `grace` seconds, then end every connection."""
         self.persist = CLOSE
         self._emptied = asyncio.Event()
+        for client in list(self._handshakes):
+            client.abort()
         for connection in list(self._open):
             connection.wind_down()
         await self._wait_until_empty(grace)
@@ -179,6 +217,12 @@ class Connections:
                 await asyncio.wait_for(self._emptied.wait(), seconds)
             except TimeoutError:
                 return
+
+
+def most_refused(limit: int) -> int:
+    """How many connections there may be with those that are only told that there are too many: even refusing has a
+    limit."""
+    return limit + limit // 8 + 8
 
 
 def _interval(timeouts: Timeouts) -> float:

@@ -8,7 +8,11 @@ the form of the target. Nothing here touches a connection.
 
 from __future__ import annotations
 
+from typing import Final
+
 from penstock.edge.http import CLOSE, KEEP, KEEP_OLD
+
+_MOST_DIGITS: Final = 40
 
 
 class Refused(Exception):
@@ -39,6 +43,14 @@ def check_transfer_encoding(value: bytes, version: str) -> None:
     # The parser takes any list that ends in "chunked", but nothing here would undo the rest.
     if value.strip().lower() != b"chunked":
         raise Refused(501, "unknown transfer coding")
+
+
+def declared_length(value: bytes) -> int:
+    """What a Content-Length says, which the parser has found to be a number below 2^64. It may begin with any number of
+    zeros, and Python reads no number of more than 4,300 digits."""
+    if len(value) > _MOST_DIGITS:
+        raise Refused(400, "Content-Length has too many digits")
+    return int(value)
 
 
 def origin_form(target: str) -> str:

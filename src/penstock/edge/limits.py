@@ -29,7 +29,7 @@ class Timeouts:
 @dataclass(frozen=True, slots=True)
 class EdgeLimits:
     """`header_bytes` is the request line and all headers together, `body_bytes` what the bodies of all
-    clients may hold at once.
+    clients may hold at once. `connections` is for all processes of a server, `own_connections` for each.
 
     The last four bound what one client can make us read in vain: `backlog_bytes` behind a request that
     is not answered yet; `refused_bytes` of the body of a refused request, whose connection is kept if it
@@ -40,6 +40,7 @@ class EdgeLimits:
     header_count: int = 100
     target_bytes: int = 8192
     connections: int = 10000
+    own_connections: int = 1 << 30
     body_bytes: int = 1 << 28
     backlog_bytes: int = 1 << 16
     refused_bytes: int = 1 << 16

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.edge.connection import Connection
 from penstock.edge.connections import Connections
+from penstock.edge.handshakes import Entrance, listen
 from penstock.edge.journal import Journal
 from penstock.edge.limits import EdgeLimits, Gauges, Timeouts
 from penstock.edge.router import Router
@@ -44,6 +45,7 @@ class Listener:
         self._journal = journal
         self._logs_access = logs_access
         self._servers: list[asyncio.Server] = []
+        self._entrances: list[Entrance] = []
         self._connections: Connections | None = None
         self._port = 0
 
@@ -60,25 +62,28 @@ class Listener:
         connections = Connections(loop, self._timeouts, self._limits, self._gauges, self._clock, self._journal)
         connections.logs_access = self._logs_access
 
-        def connect() -> asyncio.BaseProtocol:
+        def connect() -> Connection:
+            return Connection(router, connections, loop)
+
+        def connect_plainly() -> asyncio.BaseProtocol:
             # A protocol by its methods: a base class would keep it from being compiled.
-            return Connection(router, connections, loop)  # type: ignore[return-value]
+            return connect()  # type: ignore[return-value]
 
         try:
             for place in places:
-                server = await loop.create_server(
-                    connect,
-                    ssl=ssl,
-                    backlog=ACCEPT_BACKLOG,
-                    ssl_handshake_timeout=self._timeouts.header if ssl is not None else None,
-                    **place,
-                )
-                self._servers.append(server)
+                if ssl is None:
+                    self._servers.append(await loop.create_server(connect_plainly, backlog=ACCEPT_BACKLOG, **place))
+                    continue
+                for one in [place["sock"]] if "sock" in place else listen(**place, backlog=ACCEPT_BACKLOG):
+                    one.listen(ACCEPT_BACKLOG)
+                    self._entrances.append(Entrance(one, ssl, connections, connect, lambda: self._timeouts.header))
+                    self._port = self._port or one.getsockname()[1]
         except BaseException:
             connections.stop_clock()
             raise
         self._connections = connections
-        self._port = self._servers[0].sockets[0].getsockname()[1]
+        if self._servers:
+            self._port = self._servers[0].sockets[0].getsockname()[1]
 
     def adjust(self, timeouts: Timeouts, limits: EdgeLimits, logs_access: bool = False) -> None:
         self._timeouts = timeouts
@@ -119,6 +124,9 @@ class Listener:
         self._servers = []
         for server in servers:
             server.close()
+        for entrance in self._entrances:
+            entrance.close()
+        self._entrances = []
         await connections.wind_down(grace)
         for server in servers:
             await server.wait_closed()

@@ -29,6 +29,7 @@ from penstock.server.config import Config, is_loopback
 from penstock.server.faces import chosen_faces, face_routes, serves_console
 from penstock.server.key_uses import KeyUses
 from penstock.server.keys import KeyWatch
+from penstock.server.open_files import most_connections
 from penstock.server.tls import renew
 from penstock.stores.kinds import kind_of
 from penstock.timings import Timings
@@ -161,7 +162,11 @@ def near(url: str) -> str:
 def _bounds(config: Config) -> tuple[Timeouts, EdgeLimits]:
     return (
         Timeouts(config.header_timeout_s, config.body_timeout_s, config.idle_timeout_s, config.write_timeout_s),
-        EdgeLimits(connections=config.max_connections, body_bytes=config.max_bodies_mib << 20),
+        EdgeLimits(
+            connections=config.max_connections,
+            own_connections=most_connections(),
+            body_bytes=config.max_bodies_mib << 20,
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from penstock.server import logs
 from penstock.server.app import App
 from penstock.server.config import Config, adopted
 from penstock.server.log_lines import say_reloaded, say_where
+from penstock.server.memory import fit_memory
 from penstock.server.open_files import fit_open_files
 from penstock.server.systemd import Systemd
 from penstock.server.understudy import Understudy
@@ -29,7 +30,7 @@ def run(config: Config, reread: Callable[[], Config]) -> None:
     TryAgain when the server cannot start."""
     logs.configure(config.log_level, config.log_format)
     collect_garbage_rarely()
-    config = fit_open_files(config)
+    config = fit_memory(fit_open_files(config))
     if config.workers > 1:
         Supervisor(config, reread, Systemd(os.environ)).run()
     else:
@@ -47,7 +48,7 @@ async def _serve(config: Config, reread: Callable[[], Config]) -> None:
         systemd.reloading()
         try:
             wanted, unheeded = adopted(config, reread())
-            wanted = fit_open_files(wanted)
+            wanted = fit_memory(fit_open_files(wanted))
             app.reload(wanted)
         except InvalidSetting as error:
             log.error("settings are not taken over: %s", error)

@@ -38,7 +38,7 @@ steps = st.one_of(
     st.tuples(st.just("purge"), queues, st.sampled_from([0, 1, 3])),
     st.tuples(st.just("move"), queues, st.booleans(), st.booleans()),
 )
-histories = st.lists(steps, min_size=5, max_size=40)
+histories = st.lists(steps, min_size=5, max_size=int(os.environ.get("PENSTOCK_STEPS", "40")))
 
 
 @dataclass

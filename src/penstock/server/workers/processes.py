@@ -32,6 +32,7 @@ from penstock.server.board import Board, Meter, Place
 from penstock.server.committer import Committer, StoreFacts
 from penstock.server.config import Config
 from penstock.server.front import Front
+from penstock.server.memory import fit_memory
 from penstock.server.open_files import fit_open_files
 from penstock.server.pulse import Pulse, beat_s
 from penstock.server.workers.control import (
@@ -311,7 +312,7 @@ class _Orders:
             self._front.keys.look_now(partial(self._line.say, KeysRead(number)))
 
     def _reload(self, config: Config) -> None:
-        self.config = fit_open_files(config)
+        self.config = fit_memory(fit_open_files(config))
         _set_log(config)
         if self._front is not None:
             try:

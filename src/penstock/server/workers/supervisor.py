@@ -31,6 +31,7 @@ from penstock.server.committer import StoreFacts
 from penstock.server.config import Config, adopted
 from penstock.server.front import url_of
 from penstock.server.log_lines import say_reloaded, say_where
+from penstock.server.memory import fit_memory
 from penstock.server.open_files import fit_open_files
 from penstock.server.systemd import Systemd
 from penstock.server.tls import renew, tls_context
@@ -412,7 +413,7 @@ class Supervisor:
     def _take_over(self) -> None:
         try:
             config, unheeded = adopted(self._config, self._reread())
-            config = fit_open_files(config)
+            config = fit_memory(fit_open_files(config))
             renew(self._ssl, config)
         except InvalidSetting as error:
             log.error("settings are not taken over: %s", error)
