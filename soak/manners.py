@@ -123,7 +123,7 @@ def nothing(caller: Caller) -> None:
 
 
 def gone_before_the_answer(caller: Caller) -> None:
-    """It may be done or not; nobody is told."""
+    """It may be done or not; no one is told."""
     sock = caller.open()
     sock.sendall(request(SCRATCH) * caller.random.choice((1, 5, 50)))
     _reset(sock)

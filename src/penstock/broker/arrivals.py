@@ -1,7 +1,7 @@
 """The operations that wait for a unit, and which of them the next one takes.
 
 Requests come in the order of their arrival, as many as a unit may hold. Steps of long work, which has had its first
-unit or for which nobody waits, come in turn: each has one, and goes behind the others. While both wait, every other
+unit or for which no one waits, come in turn: each has one, and goes behind the others. While both wait, every other
 unit takes requests alone. So a request waits for one step at most, and no step waits forever.
 """
 

@@ -1,4 +1,7 @@
-"""The ledger: what became of messages, page by page, or handed over in numbered exports."""
+"""The ledger: what became of messages, page by page, or handed over in numbered exports.
+
+One file because an export is pages of the ledger: both describe, choose and show the same rows.
+"""
 
 from __future__ import annotations
 

@@ -399,7 +399,7 @@ class MariaEngine:
                 after = self.later(self._sql.number_step)
                 [(self._step,)] = before.rows()
                 if after.rows() != [(self._step,)]:
-                    continue  # these numbers are nobody's
+                    continue  # no one has these numbers
             first = taken.number
             seqs += range(first, first + piece * self._step, self._step)
         if seqs:

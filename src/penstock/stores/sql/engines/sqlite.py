@@ -511,7 +511,7 @@ class SqliteStore:
     def _note_log(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         """After each commit: how many pages the log has."""
         if pages < self._log_length:
-            self._log_home = 0  # it has begun anew
+            self._log_home = 0  # it has begun from its start again
         self._log_length = pages
         return apsw.SQLITE_OK
 
