@@ -26,7 +26,7 @@ class Fuzz:
     short = 1_000
 
     def __init__(self, target: Target) -> None:
-        self.name = f"fuzz {target.name}"
+        self.name = f"fuzz-{target.name}"
         self.how = f"{target.what}, from bytes that no client would send"
         self._target = target
 

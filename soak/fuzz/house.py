@@ -153,7 +153,7 @@ class House:
 
     def close(self) -> None:
         self.connections.stop_clock()
-        self.committer.stop()
+        self.committer.stop(0)
         self.loop.turn()
         self.committer.close()
         self.loop.loop.close()

@@ -65,7 +65,7 @@ def test_the_public_surface():
         *("claim_shipment", "shipment", "shipments", "next_shipment", "read_shipment"),
         *("settle_shipment", "release_shipment", "beat_shipment"),
         *("ledger", "claim_export", "export", "exports", "next_export", "read_export", "settle_export"),
-        *("keys", "create_key", "revoke_key", "actions", "shrink"),
+        *("keys", "create_key", "update_key", "rotate_key", "retire_secret", "revoke_key", "actions", "shrink"),
         *("work", "with_patience", "close"),
     }
     assert {name for name, _ in inspect.getmembers(Client, lambda it: isinstance(it, property))} == {"arrow", "url"}

@@ -42,7 +42,7 @@ def test_a_pin_in_the_range_of_an_advisory(tree: Path) -> None:
     advisory = {"id": "CVE-1", "ecosystem": "PyPI", "package": "msgspec", "affected": ">=0", "what": "x", "source": ""}
     advisories(tree / "requirements" / "advisories.json", lambda known: known["advisories"].append(advisory))
     found = findings(tree)
-    assert {one.partition(":")[0] for one in found} == {"server.txt", "spark.txt", "dev.txt"}
+    assert {one.partition(":")[0] for one in found} == {"server.txt", "spark.txt", "dev.txt", "fuzz.txt"}
     assert all("is affected by CVE-1: x" in one for one in found)
 
 

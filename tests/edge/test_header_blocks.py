@@ -45,6 +45,7 @@ PARTS = st.sampled_from([*SIGNS, *LINES]) | st.binary(min_size=1, max_size=3)
 @given(st.integers(0, len(PLAIN)), st.integers(0, 4), PARTS | st.just(b""), st.booleans())
 @example(0, 0, b"\r\n", False)
 @example(0, 4, b"HEAD", False)
+@example(0, PLAIN.index(b"\r\n") - 3, b"", False)  # a line that is shorter than a version
 @example(0, 4, b"CONNECT", False)
 @example(PLAIN.index(b"hello"), 1, b"", True)
 @example(len(PLAIN), 0, b"more", True)

@@ -14,6 +14,7 @@ import pytest
 from penstock.model import Draft, Settings
 from penstock.stores import open_store
 from penstock.stores.verification.verification import verify
+from tests.faults.crowd import peek_all
 from tests.faults.load import Load, create_queue
 from tests.talk import Talk
 from tests.waiting import wait_until
@@ -37,7 +38,7 @@ def test_what_was_answered_before_it_began_is_in_the_copy_or_finished(tmp_path: 
         assert done.returncode == 0, done.stderr
         sent_after, finished = set(load.sent), load.deleted | load.perhaps_deleted
         with closing(open_store(f"sqlite:///{copy}")) as opened, opened.unit(write=False) as unit:
-            bodies = {message.body for message in unit.messages.peek("q", 1_000_000)}
+            bodies = set(peek_all(unit, "q"))
             assert unit.ledger.tally("q").arrived == len(bodies) + unit.ledger.tally("q").departed
         assert verify(f"sqlite:///{copy}", print, bodies=True).findings == []
         assert sent_before - finished - bodies == set()

@@ -20,7 +20,7 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
         ("clients", 3, 80),  # TLS, and two processes
         ("crowd", 1, 1_000),  # two processes
         ("tls", 0, 4),
-        ("fuzz bridge", 1, 500),
+        ("fuzz-bridge", 1, 500),
     ],
 )
 def test_a_short_form(name: str, seed: int, short: int, tmp_path: Path) -> None:

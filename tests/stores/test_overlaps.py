@@ -107,7 +107,7 @@ def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(servers: lis
             break
     assert {answer.messages for answer in answers if answer is not None} == {20}
     with servers[0].unit(write=False) as unit:
-        read = unit.shipments.read(ShipmentRef("q", "c", 1), 0, 100)
+        read = unit.shipments.read(ShipmentRef("q", "c", 1), 0, 100, NOW)
         assert [message.body for message in read] == [b"%d" % number for number in range(20)]
         assert unit.count("q", NOW, 1_000).claimed == 20
 

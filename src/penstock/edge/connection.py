@@ -290,6 +290,8 @@ class Connection:
         if end < 0:
             return False
         line_end = data.find(LINE_END)
+        if line_end < len(VERSION):
+            return False  # and compiled, a slice that begins before its bytes would be an error
         known = self._blocks.get(data[line_end:end])
         if known is None:
             return False
