@@ -157,7 +157,7 @@ def _check(read: Read, seen: list[Request], written: bytes) -> None:
         return
     if read.is_open:
         return
-    # What follows is not a whole request in the plain form: it may be refused, perhaps by its head alone, or waited for.
+    # What follows is not a whole request in the plain form: it may be refused, perhaps by its head, or waited for.
     if len(seen) == len(wanted) + 1 and read.begun is not None and closed and answers[-1].status >= 400:
         _check_same(read.begun, seen[-1])
         return

@@ -148,7 +148,8 @@ class Commit:
             await asyncio.sleep(_REST_S)
 
     def _is_at_work(self) -> bool:
-        return bool(self._arrived) or self._scheduled or (self._lanes is not None and self._lanes.is_at_work())
+        will_begin = (bool(self._arrived) or self._scheduled) and not self._finished
+        return will_begin or (self._lanes is not None and self._lanes.is_at_work())
 
     async def finish(self, grace_s: float) -> int:
         """Serve what was accepted, then begin no more units, and wait until none is open; but not longer than this. How

@@ -287,11 +287,10 @@ class Connection:
         """Serve a request that is here as a whole, with a header block that the parser has read before and a plain
         request line. False where the parser has to see it."""
         end = data.find(HEAD_END, 0, LONGEST_HEAD)
-        if end < 0:
-            return False
         line_end = data.find(LINE_END)
-        if line_end < len(VERSION):
-            return False  # and compiled, a slice that begins before its bytes would be an error
+        # Compiled, a slice that begins before its bytes is an error.
+        if end < 0 or line_end < len(VERSION):
+            return False
         known = self._blocks.get(data[line_end:end])
         if known is None:
             return False
