@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import multiprocessing
 import socket
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import apsw
@@ -52,34 +53,49 @@ TWINS = "dedupq/twins"
 MANY = "many"
 
 
+# The first sends find everything cold, and others that send are still connecting.
+_COLD = 50
+
+
 class Sender:
-    """Sends without a pause, in a thread, and notes when each send began and how long it took."""
+    """Sends without a pause, and notes when each send began and how long it took. In a process of its own: a thread
+    would wait for whatever we do with the answers that we get."""
 
     def __init__(self, port: int) -> None:
-        self._connection = socket.create_connection(("127.0.0.1", port))
-        self._request = request("POST /messages/q", BODY, "Content-Type: application/octet-stream")
-        self._stopping = False
+        context = multiprocessing.get_context("fork")
+        self._end, theirs = context.Pipe()
+        self._process = context.Process(target=_send, args=(port, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
         self.sends: list[tuple[float, float]] = []
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        with self._connection as connection:
-            while not self._stopping:
-                begun = time.perf_counter()
-                connection.sendall(self._request)
-                data = connection.recv(10_000)
-                while not is_whole(data):
-                    data += connection.recv(10_000)
-                self.sends.append((begun, time.perf_counter() - begun))
+        self._end.recv()
 
     def stop(self) -> None:
-        self._stopping = True
-        self._thread.join()
+        self._end.send(None)
+        self.sends = self._end.recv()
+        self._process.join()
 
     def between(self, start: float, end: float) -> list[float]:
         """The times of all sends that were under way at some moment of it."""
         return [took for begun, took in self.sends if begun <= end and begun + took >= start]
+
+
+def _send(port: int, end: Connection) -> None:
+    """Until something comes by this end of a pipe. By it goes word when the first sends, which find everything cold,
+    are over, and in the end all of them."""
+    sends: list[tuple[float, float]] = []
+    message = request("POST /messages/q", BODY, "Content-Type: application/octet-stream")
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        while not end.poll():
+            begun = time.perf_counter()
+            connection.sendall(message)
+            data = connection.recv(10_000)
+            while not is_whole(data):
+                data += connection.recv(10_000)
+            sends.append((begun, time.perf_counter() - begun))
+            if len(sends) == _COLD:
+                end.send(None)
+    end.send(sends)
 
 
 def ask(url: str, method: str, path: str, body: object = None) -> dict[str, object]:
@@ -417,9 +433,6 @@ def observe(url: str, others: int, work: Callable[[], None]) -> tuple[list[float
     with load(url, others):
         sender = Sender(servers.port_of(url))
         try:
-            # The first sends find everything cold, and the others are still connecting.
-            while len(sender.sends) < 50:
-                time.sleep(0.01)
             start = time.perf_counter()
             work()
             end = time.perf_counter()
