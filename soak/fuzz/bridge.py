@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from devtools.wire import Wire
 from penstock.bridge.desk import Desk
 from penstock.bridge.edge_end import EdgeEnd
 from penstock.bridge.frames import HEADER, VERSION
-from soak.fuzz.house import House, Wire
+from soak.fuzz.house import House
 
 _CASES_IN_A_HOUSE = 1_000
 _house: House | None = None

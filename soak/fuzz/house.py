@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from devtools.wire import Wire
 from penstock.edge.connection import Connection
 from penstock.edge.connections import Connections
 from penstock.edge.limits import EdgeLimits, Timeouts
@@ -31,43 +32,6 @@ SECRET = b"a secret of the store, as long as"
 
 # A request that is answered at all is answered within so many turns of the loop; one that is not waits for a message.
 _TURNS = 40
-
-
-class Wire:
-    """A transport that keeps what is written to it."""
-
-    def __init__(self) -> None:
-        self.written = bytearray()
-        self.closed = False
-        self.reading = True
-
-    def write(self, data: bytes) -> None:
-        if self.closed:
-            raise Finding("something was written after the end of a connection")
-        self.written += data
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def can_write_eof(self) -> bool:
-        return False
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def get_extra_info(self, _name: str) -> None:
-        return None
 
 
 class Loop:

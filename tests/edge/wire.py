@@ -1,9 +1,10 @@
-"""A connection without a socket: its transport keeps what is written, and says when it is asked to stop reading."""
+"""A connection of the edge without a socket."""
 
 from __future__ import annotations
 
 import asyncio
 
+from devtools.wire import Wire
 from penstock.edge.connection import Connection
 from penstock.edge.connections import Connections
 from penstock.edge.http import CONTINUE, Request, Response
@@ -15,39 +16,6 @@ from penstock.pending import Pending
 def post(path: str, body: bytes, *headers: str) -> bytes:
     lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join((*lines, "", "")).encode() + body
-
-
-class Wire:
-    """A transport that keeps what is written to it."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self.closed = False
-        self.reading = True
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.written += data
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = close
-
-    def can_write_eof(self) -> bool:
-        return False
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def get_extra_info(self, _name: str) -> None:
-        return None
 
 
 class Served:
@@ -101,7 +69,7 @@ class Served:
 
     def end(self) -> bytes:
         self.answer_all()
-        written = self.wire.written
+        written = bytes(self.wire.written)
         self.connection.connection_lost(None)
         assert len(self.connections) == 0
         assert self.connections.bodies.held == 0
