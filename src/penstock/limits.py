@@ -96,7 +96,7 @@ class Limits:
     # Rows of the ledger that one unit counts for an export.
     export_count_rows: int = 10_000
     # Rows of the ledger that one unit counts to know how much it holds.
-    ledger_count_rows: int = 2_000
+    ledger_count_rows: int = 10_000
     # What one unit gives back to the file system, and one request for that.
     shrink_bytes: int = 512 * 1024
     shrink_request_bytes: int = 64 * 1024 * 1024

@@ -327,7 +327,7 @@ class Purged(Struct, frozen=True):
     after: PeekAfter | None
 
 
-class LedgerRow(Struct, frozen=True):
+class LedgerRow(Struct, frozen=True, gc=False):
     """What became of one message in one queue."""
 
     number: int

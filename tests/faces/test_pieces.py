@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from dataclasses import dataclass
 
 import pytest
 
 from penstock.edge.http import Response
 from penstock.faces import pieces
-from penstock.faces.pieces import in_pieces, json_items, json_page
+from penstock.faces.pieces import JsonPage, in_pieces
 from penstock.pending import Pending
 
 
@@ -21,11 +23,13 @@ class Row:
 
 
 def page(rows: list[Row], sizes: list[int], **others: object) -> Pending[Response]:
-    def make(some: list[Row]) -> bytes:
-        sizes.append(len(some))
-        return json_items([row.number for row in some])
+    made = JsonPage("rows", others)
 
-    return in_pieces(rows, make, lambda made: json_page("rows", made, others))
+    def add(some: list[Row]) -> None:
+        sizes.append(len(some))
+        made.add([row.number for row in some])
+
+    return in_pieces(rows, add, made.response)
 
 
 async def answered(answer: Pending[Response]) -> object:
@@ -73,9 +77,23 @@ async def test_nothing_is_made_for_a_caller_who_has_gone() -> None:
     assert sizes == [pieces.ROWS]
 
 
+async def test_rows_are_free_once_they_are_answered() -> None:
+    """Without the collector of garbage, for which everybody would wait."""
+    rows = [Row(number) for number in range(3 * pieces.ROWS)]
+    last = weakref.ref(rows[-1])
+    gc.disable()
+    try:
+        await answered(page(rows, []))
+        await asyncio.sleep(0)
+        del rows
+        assert last() is None
+    finally:
+        gc.enable()
+
+
 async def test_what_cannot_be_made_is_an_error() -> None:
-    def fail(_some: object) -> bytes:
+    def fail(_some: object) -> None:
         raise ValueError("cannot be shown")
 
     with pytest.raises(ValueError, match="cannot be shown"):
-        await answered(in_pieces([Row(1)], fail, lambda made: json_page("rows", made, {})))
+        await answered(in_pieces([Row(1)], fail, JsonPage("rows", {}).response))

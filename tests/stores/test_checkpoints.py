@@ -69,6 +69,14 @@ def test_no_unit_has_to_bring_home_what_has_grown_while_somebody_read(store: Sql
     assert found == "ok"
 
 
+def test_a_large_unit_brings_home_what_it_has_written(store: SqliteStore) -> None:
+    with store.unit() as unit:
+        unit.send("q", [Draft(BODY)] * 6_000, 1)
+    assert store._log_length > 4 * store._log_pages
+    assert store._log_home == store._log_length
+    assert store._tidying is None, "no one reads, so nothing has to be left to a thread"
+
+
 def test_a_store_closes_while_its_log_is_brought_home(store: SqliteStore, path: Path) -> None:
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as reader:
         reader.execute("BEGIN")

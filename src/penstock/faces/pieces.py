@@ -22,34 +22,44 @@ class Row(Protocol):
 
 
 T = TypeVar("T", bound=Row)
-R = TypeVar("R")
 
 
 def in_pieces(
-    rows: Sequence[T], make: Callable[[Sequence[T]], R], put_together: Callable[[list[R]], Response]
+    rows: Sequence[T], add: Callable[[Sequence[T]], object], finish: Callable[[], Response]
 ) -> Pending[Response]:
-    """`make` is called for some rows at a time, and `put_together` with what it has made of all. Of no rows, one piece
-    is made as well."""
+    """`add` is called for some rows at a time, and `finish` when all were added. If they were more than one piece, to
+    finish the answer has a turn of its own, and so has sending it. Of no rows, one piece is made as well."""
     answer: Pending[Response] = Pending()
-    pieces: list[R] = []
-
-    def go_on(start: int) -> None:
-        if answer.is_abandoned:
-            return
-        try:
-            end = _end(rows, start)
-            pieces.append(make(rows[start:end]))
-            if end < len(rows):
-                asyncio.get_running_loop().call_soon(go_on, end)
-                return
-            whole = put_together(pieces)
-        except Exception as error:
-            answer.reject(error)
-        else:
-            answer.resolve(whole)
-
-    go_on(0)
+    _add_piece(answer, rows, 0, add, finish)
     return answer
+
+
+def _add_piece(
+    answer: Pending[Response],
+    rows: Sequence[T],
+    start: int,
+    add: Callable[[Sequence[T]], object],
+    finish: Callable[[], Response],
+) -> None:
+    """A function, not a closure that calls itself: thousands of rows would be freed by the collector of garbage alone,
+    and everybody would wait for that."""
+    if answer.is_abandoned:
+        return
+    try:
+        if start < len(rows) or not start:
+            end = _end(rows, start)
+            add(rows[start:end])
+            if start or end < len(rows):
+                asyncio.get_running_loop().call_soon(_add_piece, answer, rows, end, add, finish)
+                return
+        whole = finish()
+    except Exception as error:
+        answer.reject(error)
+        return
+    if start:
+        asyncio.get_running_loop().call_soon(answer.resolve, whole)
+    else:
+        answer.resolve(whole)
 
 
 def _end(rows: Sequence[Row], start: int) -> int:
@@ -62,15 +72,19 @@ def _end(rows: Sequence[Row], start: int) -> int:
     return min(start + ROWS, len(rows))
 
 
-def json_items(items: Sequence[object]) -> bytes:
-    """As a piece of a list."""
-    return encode_json(items)[1:-1]
-
-
-def json_page(name: str, items: Sequence[bytes], others: Mapping[str, object]) -> Response:
-    """An object with a list of this name, of pieces, and whatever else it tells. It is copied once: that of ten
+class JsonPage:
+    """An object with a list of this name, made of pieces, and whatever else it tells. It is copied once: that of ten
     thousand messages is several megabytes."""
-    rest = encode_json(others)[1:]
-    parts = [piece for item in items for piece in (b",", item)]
-    parts[0] = b'{"%s":[' % name.encode()
-    return Response(200, b"".join((*parts, b"]" if rest == b"}" else b"],", rest)), (JSON,))
+
+    def __init__(self, name: str, others: Mapping[str, object]) -> None:
+        self._parts = [b'{"%s":[' % name.encode()]
+        self._others = others
+
+    def add(self, items: Sequence[object]) -> None:
+        if len(self._parts) > 1:
+            self._parts.append(b",")
+        self._parts.append(encode_json(items)[1:-1])
+
+    def response(self) -> Response:
+        rest = encode_json(self._others)[1:]
+        return Response(200, b"".join((*self._parts, b"]" if rest == b"}" else b"],", rest)), (JSON,))

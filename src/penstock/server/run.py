@@ -97,7 +97,8 @@ def leave() -> None:
 
 def collect_garbage_rarely() -> None:
     """A request leaves no cycles behind, so there is next to nothing to find: by default the collector would look
-    through everything a thousand times a second, for six per cent of the time."""
+    through everything a thousand times a second, for six per cent of the time. But no look may take long: everybody
+    waits for it, and ten thousand new objects take it one or two milliseconds."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(10_000, 50, 50)

@@ -83,18 +83,24 @@ def text_maps(values: Sequence[dict[str, str] | None]) -> pa.Array:
     )
 
 
-def batch_of(columns: dict[str, pa.Array]) -> pa.RecordBatch:
-    return _arrow().RecordBatch.from_pydict(columns)
+class ArrowStream:
+    """An answer that is written batch by batch; one of them at least."""
 
+    def __init__(self, *headers: tuple[bytes, bytes]) -> None:
+        self._headers = headers
+        self._sink = _arrow().BufferOutputStream()
+        self._writer: Any = None
 
-def stream_response(batches: Sequence[pa.RecordBatch], *headers: tuple[bytes, bytes]) -> Response:
-    """Of at least one batch."""
-    pa = _arrow()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return Response(200, sink.getvalue().to_pybytes(), ((b"Content-Type", ARROW), *headers))
+    def add(self, columns: dict[str, pa.Array]) -> None:
+        pa = _arrow()
+        batch = pa.RecordBatch.from_pydict(columns)
+        if self._writer is None:
+            self._writer = pa.ipc.new_stream(self._sink, batch.schema)
+        self._writer.write_batch(batch)
+
+    def response(self) -> Response:
+        self._writer.close()
+        return Response(200, self._sink.getvalue().to_pybytes(), ((b"Content-Type", ARROW), *self._headers))
 
 
 # In

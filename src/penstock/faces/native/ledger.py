@@ -23,11 +23,10 @@ from penstock.faces.native.arrow import (
     ARROW_MEDIA,
     ARROW_STREAM,
     NEXT_PAGE,
-    batch_of,
+    ArrowStream,
     binaries,
     instants,
     integers,
-    stream_response,
     texts,
     wants_arrow,
 )
@@ -47,7 +46,7 @@ from penstock.faces.native.requests import (
 )
 from penstock.faces.native.shipments import CONFLICT, ENDED
 from penstock.faces.permission import Permission, Scope
-from penstock.faces.pieces import in_pieces, json_items, json_page
+from penstock.faces.pieces import JsonPage, in_pieces
 from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
 from penstock.pending import Pending, chained
 
@@ -362,13 +361,8 @@ def _rows(rows: Sequence[LedgerRow]) -> Pending[Response]:
 def _in_json(rows: Sequence[LedgerRow], others: dict[str, int | None]) -> Pending[Response]:
     """A page with whatever else it tells."""
 
-    def make(some: Sequence[LedgerRow]) -> bytes:
-        return json_items([_view(row) for row in some])
-
-    def put_together(pieces: list[bytes]) -> Response:
-        return json_page("rows", pieces, others)
-
-    return in_pieces(rows, make, put_together)
+    page = JsonPage("rows", others)
+    return in_pieces(rows, lambda some: page.add([_view(row) for row in some]), page.response)
 
 
 def _view(row: LedgerRow) -> LedgerRowView:
@@ -390,11 +384,12 @@ def _view(row: LedgerRow) -> LedgerRowView:
 
 
 def _in_arrow(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Pending[Response]:
-    return in_pieces(rows, _batch, lambda batches: stream_response(batches, *headers))
+    stream = ArrowStream(*headers)
+    return in_pieces(rows, lambda some: stream.add(_columns(some)), stream.response)
 
 
-def _batch(rows: Sequence[LedgerRow]) -> pa.RecordBatch:
-    columns = {
+def _columns(rows: Sequence[LedgerRow]) -> dict[str, pa.Array]:
+    return {
         "number": integers([row.number for row in rows]),
         "queue": texts([row.queue for row in rows]),
         "id": texts([row.id for row in rows]),
@@ -409,4 +404,3 @@ def _batch(rows: Sequence[LedgerRow]) -> pa.RecordBatch:
         "content_type": texts([row.content_type for row in rows]),
         "body": binaries([row.body for row in rows]),
     }
-    return batch_of(columns)

@@ -35,11 +35,10 @@ from penstock.faces.native.arrow import (
     ARROW_MEDIA,
     ARROW_STREAM,
     NEXT_PAGE,
-    batch_of,
+    ArrowStream,
     binaries,
     instants,
     integers,
-    stream_response,
     text_maps,
     texts,
     wants_arrow,
@@ -48,7 +47,7 @@ from penstock.faces.native.filters import FILTER, ages_of, query_filter, selecti
 from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission, actor_of
-from penstock.faces.pieces import in_pieces, json_items, json_page
+from penstock.faces.pieces import JsonPage, in_pieces
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Found, Message, MessageState, PeekAfter, Scan
 from penstock.pending import Pending, chained
@@ -387,27 +386,19 @@ def messages_in_json(
 ) -> Pending[Response]:
     """A page with whatever else it tells."""
 
-    def make(some: Sequence[Message]) -> bytes:
-        return json_items([view(message) for message in some])
-
-    def put_together(made: list[bytes]) -> Response:
-        return json_page("messages", made, others or {})
-
-    return in_pieces(messages, make, put_together)
+    page = JsonPage("messages", others or {})
+    return in_pieces(messages, lambda some: page.add([view(message) for message in some]), page.response)
 
 
 def messages_in_arrow(
     messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]
 ) -> Pending[Response]:
     """`claimed` adds what the holder of a claim needs."""
-
-    def make(some: Sequence[Message]) -> pa.RecordBatch:
-        return _batch(some, claimed)
-
-    return in_pieces(messages, make, lambda batches: stream_response(batches, *headers))
+    stream = ArrowStream(*headers)
+    return in_pieces(messages, lambda some: stream.add(_columns(some, claimed)), stream.response)
 
 
-def _batch(messages: Sequence[Message], claimed: bool) -> pa.RecordBatch:
+def _columns(messages: Sequence[Message], claimed: bool) -> dict[str, pa.Array]:
     columns = {
         "id": texts([message.id for message in messages]),
         "body": binaries([message.body for message in messages]),
@@ -423,7 +414,7 @@ def _batch(messages: Sequence[Message], claimed: bool) -> pa.RecordBatch:
     # At the end, as all columns that were not there from the beginning.
     columns["group"] = texts([message.group for message in messages])
     columns["first_claimed_at"] = instants([message.first_claimed_at for message in messages])
-    return batch_of(columns)
+    return columns
 
 
 def _receipt(message: Message) -> str:
@@ -431,7 +422,9 @@ def _receipt(message: Message) -> str:
 
 
 def _claimed_in_arrow(messages: list[Message]) -> Response:
-    return stream_response([_batch(messages, claimed=True)])
+    stream = ArrowStream()
+    stream.add(_columns(messages, claimed=True))
+    return stream.response()
 
 
 def _claimed(messages: list[Message]) -> Response:

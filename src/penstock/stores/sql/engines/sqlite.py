@@ -444,6 +444,8 @@ class SqliteStore:
         # Checkpoints are ours to begin: see `_checkpoint`.
         execute("PRAGMA wal_autocheckpoint = 0")
         self._log_length = self._log_home = 0
+        # Whether somebody who reads has kept the last checkpoint from bringing home all of it.
+        self._log_is_held = False
         self._connection.set_wal_hook(self._note_log)
         execute(f"PRAGMA journal_size_limit = {self._log_pages * _LOG_PAGE_BYTES}")
 
@@ -518,10 +520,12 @@ class SqliteStore:
     def _checkpoint(self) -> None:
         """Bring the pages of the log home, as SQLite would by itself; what goes wrong is tried again after the next
         commit. But while somebody reads, the log can only grow, and afterwards everybody would have to wait for all of
-        it: then a thread does that, and only what is written meanwhile is left to us."""
-        if self._log_length - self._log_home <= _GROWN * self._log_pages:
+        it: then a thread does that, and only what is written meanwhile is left to us. One large unit is not such a
+        case: it pays for itself."""
+        if not self._log_is_held or self._log_length - self._log_home <= _GROWN * self._log_pages:
             with suppress(apsw.Error):
-                _, self._log_home = self._connection.wal_checkpoint()
+                length, self._log_home = self._connection.wal_checkpoint()
+                self._log_is_held = self._log_home < length
         elif self._monotonic() >= self._home_at:
             self._home_at = self._monotonic() + _HOMING_S
             self.tidy()
@@ -690,6 +694,7 @@ class SqliteStore:
                 connection.execute("PRAGMA synchronous = FULL")
                 [(_, held, home)] = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 self._log_home = max(0, int(home))  # type: ignore[arg-type]
+                self._log_is_held = home != held
                 if held == home and os.stat(log_file).st_size > 2 * self._log_pages * _LOG_PAGE_BYTES:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                     self._write_units = 0
