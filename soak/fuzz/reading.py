@@ -24,6 +24,10 @@ _STATUS = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) [ -~]*")
 _LENGTH = re.compile(rb"0*[0-9]{1,18}")
 _CHUNK = re.compile(rb"(0*[0-9A-Fa-f]{1,15})(;[\t -~\x80-\xff]*)?")
 _EXTENSION = re.compile(rb"(?:;[a-z]+(?:=[a-z]+)?)*")
+# Headers that say how a request is read, or where it goes: behind the body they come too late.
+_NOT_TRAILERS = (
+    b"connection", b"content-length", b"expect", b"host", b"proxy-connection", b"transfer-encoding", b"upgrade",
+)  # fmt: skip
 
 
 @dataclass
@@ -161,8 +165,8 @@ def _end_of_trailers(data: bytes, at: int) -> int:
         header = _HEADER.fullmatch(line)
         if header is None:
             raise _NotPlain
-        if header[1].lower() in (b"content-length", b"transfer-encoding"):
-            raise _Open
+        if header[1].lower() in _NOT_TRAILERS:
+            raise _NotPlain
 
 
 @dataclass

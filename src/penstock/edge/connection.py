@@ -59,6 +59,10 @@ _CHUNK_OVERHEAD: Final = 16
 
 # A longer body is written on its own instead of being copied behind its head.
 _LARGE_BODY: Final = 1 << 16
+# What says how a request is read or where it goes is no good behind its body: one reader would obey it, another not.
+_NOT_TRAILERS: Final = (
+    b"connection", b"content-length", b"expect", b"host", b"proxy-connection", b"transfer-encoding", b"upgrade",
+)  # fmt: skip
 
 _BARE_500: Final = Response(500)
 
@@ -355,6 +359,8 @@ class Connection:
         # The parser leaves out the blanks before a value; those behind it are not part of it either.
         value = value.rstrip(b" \t")
         headers = self._headers
+        if self._phase == _BODY and name in _NOT_TRAILERS:
+            raise Refused(400, f"{name.decode()} comes behind the body")
         if name in headers:
             self._join_repeated(name, value)
         else:
