@@ -108,7 +108,9 @@ class Checker:
                 self._figures["sent"] += 1
             elif send.outcome == PERHAPS or (send.outcome == OK and send.stored is None):
                 figures["perhaps sent"] += 1
-        for queue in {(ack.queue, ack.id): ack.queue for ack in message.acks if is_gone(ack, self._world)}.values():
+        shipped = message.times_shipped()
+        gone = {(ack.queue, ack.id) for ack in message.acks if is_gone(ack, self._world, shipped)}
+        for queue, _ in gone:
             self._world.queue(queue).figures["acked"] += 1
         self._figures["acked"] += any(ack.is_certain for ack in message.acks)
         self._figures["received"] += bool(message.claims)
@@ -127,13 +129,15 @@ class Checker:
                 continue
             if not isinstance(seen, Sent) or seen.stored is not False:
                 known.tags.setdefault(tag, seen.at)
-            if isinstance(seen, Touched) and seen.op == "ack":
-                known.acks.append(seen)
+            if isinstance(seen, Touched):
+                known.touches.append(seen)
             elif isinstance(seen, Left):
                 known.left.append((seen.at, seen.queue))
             elif isinstance(seen, Claimed):
                 name = seen.name or seen.receipt or f"{seen.at}"
                 known.claims.setdefault(seen.queue, set()).add(name)
+                if seen.is_shipment:
+                    known.shipments.append(seen)
         for known in ids.values():
             self._add(of_id(known, self._world))
 

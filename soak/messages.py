@@ -6,6 +6,7 @@ Nothing here imports the server's code, and nothing may: what it gets wrong must
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ class Claimed(NamedTuple):
     name: str | None
     # Its place in the answer.
     position: int
+    is_shipment: bool
 
 
 class Touched(NamedTuple):
@@ -70,6 +72,16 @@ class Touched(NamedTuple):
     @property
     def may_have_happened(self) -> bool:
         return self.is_certain or self.outcome == PERHAPS
+
+
+def times_shipped(claims: Iterable[Claimed], touches: Iterable[Touched]) -> list[tuple[float, float]]:
+    """When a message may have been in a shipment: from its claim until its holder was told of the end."""
+    ends = [touch for touch in touches if touch.op != "renew" and touch.outcome == OK]
+    return [
+        (claim.begin, min((e.end for e in ends if e.at[0] == claim.at[0] and e.begin >= claim.end), default=FOREVER))
+        for claim in claims
+        if claim.is_shipment
+    ]
 
 
 class Left(NamedTuple):
@@ -104,6 +116,9 @@ class Message:
     @property
     def acks(self) -> list[Touched]:
         return [touch for touch in self.touches if touch.op == "ack"]
+
+    def times_shipped(self) -> list[tuple[float, float]]:
+        return times_shipped(self.claims, self.touches)
 
     def may_be_finished_by(self, instant: float) -> bool:
         return any(ack.may_have_happened and ack.begin <= instant for ack in self.acks)
@@ -231,9 +246,9 @@ def observations(event: Event, world: World) -> list[tuple[str, Sent | Claimed |
             for n, tag in enumerate(messages)
         ]
     if op == "claim" and outcome == OK:
-        until, name = world.held_until(event), event.get("name")
+        until, name, is_shipment = world.held_until(event), event.get("name"), event.get("api") == "shipment"
         return [
-            (tag, Claimed(at, queue, begin, end, until, id, receipt, receives or 0, name, n))
+            (tag, Claimed(at, queue, begin, end, until, id, receipt, receives or 0, name, n, is_shipment))
             for n, (tag, id, receipt, receives) in enumerate(messages)
         ]
     if op in ("ack", "renew", "release"):

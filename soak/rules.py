@@ -9,12 +9,12 @@ Nothing here imports the server's code, and nothing may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from soak.history import OK, REFUSED
-from soak.messages import Claimed, Message, Place, Queue, Sent, Touched, World
+from soak.messages import Claimed, Message, Place, Queue, Sent, Touched, World, times_shipped
 
 
 class Finding(NamedTuple):
@@ -100,19 +100,24 @@ def _loss(message: Message, world: World) -> Iterator[Finding]:
         return
 
 
-def is_gone(ack: Touched, world: World) -> bool:
+def is_gone(ack: Touched, world: World, shipped: Sequence[tuple[float, float]]) -> bool:
     """Whether the message is finished for certain. Where that was not told of each message, a receipt may have been
-    stale, and a message may have gone elsewhere before."""
+    stale, and a message may have gone elsewhere before: to another queue, or into a shipment, when its claim had
+    ended. `shipped` are the times at which it may have been in one."""
     if ack.outcome != OK or ack.done is False:
         return False
+    if ack.done is True:
+        return True
     queue = world.queue(ack.queue)
-    return ack.done is True or (ack.receipt is None and not queue.may_lose and not queue.targets)
+    is_shipped = any(begin <= ack.end and ack.begin <= end for begin, end in shipped)
+    return ack.receipt is None and not queue.may_lose and not queue.targets and not is_shipped
 
 
 def _comebacks(message: Message, world: World) -> Iterator[Finding]:
     finished: dict[str, Touched] = {}
+    shipped = message.times_shipped()
     for ack in message.acks:
-        if is_gone(ack, world) and (ack.id not in finished or ack.end < finished[ack.id].end):
+        if is_gone(ack, world, shipped) and (ack.id not in finished or ack.end < finished[ack.id].end):
             finished[ack.id] = ack
     for claim in message.claims:
         if claim.id in finished and claim.begin > finished[claim.id].end:
@@ -263,7 +268,8 @@ class Id:
     def __init__(self, id: str) -> None:
         self.id = id
         self.tags: dict[str, Place] = {}
-        self.acks: list[Touched] = []
+        self.touches: list[Touched] = []
+        self.shipments: list[Claimed] = []
         self.rows: list[Row] = []
         self.left: list[tuple[Place, str]] = []
         self.claims: dict[str, set[str]] = {}
@@ -279,13 +285,15 @@ def of_id(seen: Id, world: World) -> Iterator[Finding]:
     if len(ends) > 1:
         words = f"{seen.id} has ended {len(ends)} times: {', '.join(row.outcome for row in ends)}"
         yield Finding(LEDGER, words, tuple(row.at for row in ends[:2]))
-    certain = [ack.at for ack in seen.acks if is_gone(ack, world)]
+    acks = [touch for touch in seen.touches if touch.op == "ack"]
+    shipped = times_shipped(seen.shipments, seen.touches)
+    certain = [ack.at for ack in acks if is_gone(ack, world, shipped)]
     if certain and not ends:
         yield Finding(LEDGER, f"{seen.id} was acked, and the ledger has no row for it", (certain[0],))
     if certain and ends and ends[0].outcome != "processed":
         yield Finding(LEDGER, f"{seen.id} was acked, and the ledger says {ends[0].outcome}", (certain[0], ends[0].at))
     for row in ends:
-        if row.outcome == "processed" and not any(ack.may_have_happened for ack in seen.acks):
+        if row.outcome == "processed" and not any(ack.may_have_happened for ack in acks):
             yield Finding(LEDGER, f"{seen.id} of {row.queue} was processed, and no one has acked it", (row.at,))
         if seen.left:
             words = f"{seen.id} has left {row.queue} as {row.outcome}, and is in {seen.left[0][1]}"

@@ -159,6 +159,24 @@ class TestComingBack:
         story.end(left="a-1")
         assert story.broken() == set()
 
+    def test_acked_when_it_may_have_been_in_a_shipment(self, story: Story) -> None:
+        story.send("a-1", (1, 2))
+        story.claim("a-1", (3, 4), hold_s=1)
+        story.claim("a-1", (5.5, 8), "y", api="shipment", name="lake/1")
+        story.ack("a-1", (5, 8), done=None)
+        story.touch("release", "a-1", (9, 10), "y")
+        story.end(left="a-1")
+        assert story.broken() == set()
+
+    def test_acked_after_its_shipment_was_released(self, story: Story) -> None:
+        story.send("a-1", (1, 2))
+        story.claim("a-1", (3, 4), "y", api="shipment", name="lake/1")
+        story.touch("release", "a-1", (5, 6), "y")
+        story.claim("a-1", (7, 8))
+        story.ack("a-1", (9, 10), done=None)
+        story.end(left="a-1")
+        assert story.broken() == {rules.BACK}
+
     def test_acked_where_it_no_longer_was(self, story: Story) -> None:
         story.send("a-1", (1, 2))
         story.claim("a-1", (3, 4))
