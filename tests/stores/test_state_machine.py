@@ -130,8 +130,15 @@ class Side:
         self._open: AbstractContextManager[Unit] | None = None
 
     def begin(self) -> None:
-        self._open = self.store.unit()
+        self._open = self._new_unit()
         self.unit = self._open.__enter__()
+
+    def _new_unit(self) -> AbstractContextManager[Unit]:
+        """Without numbers that a database gives it ahead of need, and that leave a gap where they are not used."""
+        for link in getattr(self.store, "_idle", ()):
+            if hasattr(link.session.engine, "_needed"):
+                link.session.engine._needed = 0
+        return self.store.unit()
 
     def end(self, error: Exception | None) -> None:
         opened, self._open, self.unit = self._open, None, None
@@ -143,7 +150,7 @@ class Side:
         try:
             if self.unit is not None:
                 return self._comparable(verb(self.unit, self))
-            with self.store.unit() as unit:
+            with self._new_unit() as unit:
                 return self._comparable(verb(unit, self))
         except CallerError as error:
             return (type(error), str(error))
