@@ -56,6 +56,8 @@ class Checker:
         self._findings: list[Finding] = []
         self._broken: Counter[str] = Counter()
         self._figures: Counter[str] = Counter()
+        # When a claim was first asked for that has a name: one without an answer is asked for again, and is the same.
+        self._tries: dict[tuple[str, str], float] = {}
 
     def judge(self) -> Verdict:
         for event in self._history.events(without=("send", "claim", "ack", "renew", "release", "left", "ledger")):
@@ -72,9 +74,12 @@ class Checker:
         return Verdict(self._tell(), self._broken, self._figures)
 
     def _sort(self, event: Event, by_producer: Buckets, by_id: Buckets) -> None:
+        tried = None
+        if event["op"] == "claim" and event.get("name") is not None:
+            tried = self._tries.setdefault((event["client"], event["name"]), event["begin"])
         if event.get("status") == 500:
             self._add([Finding(FAULT, f"{event['op']} in {event['queue']} was answered 500", (_place(event),))])
-        for tag, seen in observations(event, self._world):
+        for tag, seen in observations(event, self._world, tried):
             by_producer.add(producer_of(tag), tag, seen)
             if seen.id is not None:
                 by_id.add(seen.id, tag, seen)

@@ -232,8 +232,11 @@ class World:
             source.may_lose |= event["op"] == "purge"
 
 
-def observations(event: Event, world: World) -> list[tuple[str, Sent | Claimed | Touched | Left]]:
-    """What an event says of single messages, by their tags."""
+def observations(
+    event: Event, world: World, tried: float | None = None
+) -> list[tuple[str, Sent | Claimed | Touched | Left]]:
+    """What an event says of single messages, by their tags. `tried` is when a claim that is repeated was first asked
+    for: it may have been made then."""
     at, op, queue = (event["client"], event["n"]), event["op"], event["queue"]
     begin, end, outcome = event["begin"], event["end"], event["outcome"]
     messages: list[Any] = event.get("messages", [])
@@ -247,6 +250,7 @@ def observations(event: Event, world: World) -> list[tuple[str, Sent | Claimed |
         ]
     if op == "claim" and outcome == OK:
         until, name, is_shipment = world.held_until(event), event.get("name"), event.get("api") == "shipment"
+        begin = begin if tried is None else tried
         return [
             (tag, Claimed(at, queue, begin, end, until, id, receipt, receives or 0, name, n, is_shipment))
             for n, (tag, id, receipt, receives) in enumerate(messages)

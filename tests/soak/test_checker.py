@@ -357,6 +357,15 @@ class TestOrderOfAProducer:
         self.tell(story, "a-2", "a-1", receives=2)
         assert story.broken() == set()
 
+    def test_the_earlier_was_claimed_by_an_attempt_that_was_made_again(self, story: Story) -> None:
+        story.send("a-1", (1, 2))
+        story.send("a-2", (3, 4))
+        story.tell("claim", (4, 5), "y", outcome="perhaps", messages=[], hold_s=10, name="y/1")
+        story.claim("a-2", (5, 6), "x", receives=1)
+        story.claim("a-1", (7, 8), "y", receives=1, name="y/1")
+        story.end(left="a-1 a-2")
+        assert story.broken() == set()
+
     def test_the_earlier_may_have_been_stored_later(self, story: Story) -> None:
         self.tell(story, "a-2", "a-1", outcome="perhaps")
         assert story.broken() == set()
