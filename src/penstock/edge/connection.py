@@ -59,7 +59,7 @@ _CHUNK_OVERHEAD: Final = 16
 
 # A longer body is written on its own instead of being copied behind its head.
 _LARGE_BODY: Final = 1 << 16
-# What says how a request is read or where it goes comes too late behind its body: one reader would obey it, another not.
+# What says how a request is read or where it goes comes too late behind its body: not every reader would obey it.
 _NOT_TRAILERS: Final = (
     b"connection", b"content-length", b"expect", b"host", b"proxy-connection", b"transfer-encoding", b"upgrade",
 )  # fmt: skip
