@@ -45,6 +45,8 @@ FIRST_KEY = "this is the first API key of the store: from now on every request t
 GLOB = f"[A-Za-z0-9._:@*-]{{1,{limits.NAME_LENGTH}}}"
 NAME_CHARACTERS = "[A-Za-z0-9._@-]"
 NAME_LENGTH = 100
+# Of what `digest` makes.
+DIGEST_BYTES = 32
 _GLOB = re.compile(GLOB, re.ASCII)
 _NAME = re.compile(f"{NAME_CHARACTERS}{{1,{NAME_LENGTH}}}", re.ASCII)
 

@@ -35,7 +35,7 @@ def source(tmp_path: Path) -> str:
         unit.create_queue("jobs", Settings(), 1)
         unit.send("jobs", [Draft(b"%d" % n) for n in range(1_234)], 1)
         unit.messages.purge("jobs", 1, 1, 1)
-        unit.keys.create(Key("me", b"digest", ("queue|*|*",), 1))
+        unit.keys.create(Key("me", bytes(32), ("queue|*|*",), 1))
     return url
 
 

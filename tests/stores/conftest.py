@@ -481,7 +481,7 @@ class Verbs:
             export = self.exports.claim(number, limit, consumer=consumer, counted=export)
         return export
 
-    def create_key(self, name: str = "k", digest: bytes = b"d", rules: tuple[str, ...] = ("queue|*|*",)) -> Key:
+    def create_key(self, name: str = "k", digest: bytes = b"d" * 32, rules: tuple[str, ...] = ("queue|*|*",)) -> Key:
         key = Key(name, digest, rules, self.now)
         self.keys.create(key)
         return key

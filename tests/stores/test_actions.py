@@ -198,6 +198,6 @@ def test_a_move_remembers_who_started_it(verbs: Verbs) -> None:
 
 
 def test_revoking_a_key_says_whether_it_was_valid(verbs: Verbs) -> None:
-    verbs.create_key("k", b"1")
+    verbs.create_key()
     assert verbs.keys.revoke("k") is True
     assert verbs.keys.revoke("k") is False

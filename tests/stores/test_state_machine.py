@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -514,7 +515,7 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule(name=names)
     def create_key(self, name: str) -> None:
-        self.both(lambda unit, _: unit.keys.create(Key(name, name.encode(), ("queue|*|*",), self.now)))
+        self.both(lambda unit, _: unit.keys.create(Key(name, sha256(name.encode()).digest(), ("queue|*|*",), self.now)))
 
     @rule(name=names)
     def revoke_key(self, name: str) -> None:

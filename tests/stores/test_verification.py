@@ -11,7 +11,7 @@ import pytest
 from penstock import limits as bounds
 from penstock.errors import InvalidSetting, StoreForeign
 from penstock.limits import Limits
-from penstock.model import Draft, Groups, Redrive, Settings
+from penstock.model import Draft, Groups, KeyUse, Redrive, Settings
 from penstock.stores import open_sql_store
 from penstock.stores.sql.engine import SqlStore
 from penstock.stores.verification.verification import Finding, verify
@@ -34,6 +34,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, limits: Limits) -> Ite
             verbs.send(Draft(b"x", group=group), to="lined")
         verbs.ack(*verbs.claim(1))
         verbs.ship(limit=2)
+        verbs.create_key("k1", bytes(32))
+        verbs.keys.end_session(name="k1", session="one", until=verbs.now + 10)
+        verbs.create_key("k2", b"\x01" * 32)
+        verbs.keys.rotate(name="k2", digest=b"\x02" * 32, old_until=verbs.now + 10)
+        verbs.keys.note_uses(uses=[KeyUse("k2", b"\x01" * 32, verbs.now)])
         yield store
 
 
@@ -113,6 +118,28 @@ DAMAGE = {
         "VALUES ('m', 'q', 'dead', 1, 1, 0, 'COMPLETE')",
         [("moves", None)],
     ),
+    "rules that are no list": ("""UPDATE api_key SET rules = '["queue|*'""", [("keys", None)] * 2),
+    "rules of no kind": ("""UPDATE api_key SET rules = '["queue|take|*"]' WHERE name = 'k1'""", [("keys", None)]),
+    "a key whose name cannot be": ("UPDATE api_key SET name = 'k 1' WHERE name = 'k1'", [("keys", None)]),
+    "sessions without ends": ("UPDATE api_key SET ended_sessions = 'one ' WHERE name = 'k1'", [("keys", None)]),
+    "half a digest": ("UPDATE api_key SET digest = 'k' WHERE name = 'k1'", [("keys", None)]),
+    "half an old digest": ("UPDATE api_key SET old_digest = 'k' WHERE name = 'k2'", [("keys", None)]),
+    "one secret for two keys": (
+        "UPDATE api_key SET old_digest = (SELECT digest FROM (SELECT * FROM api_key) AS o WHERE name = 'k1') "
+        "WHERE name = 'k2'",
+        [("keys", None)],
+    ),
+    "an old secret of none that was rotated": (
+        "UPDATE api_key SET rotated_at = NULL WHERE name = 'k2'", [("keys", None)]
+    ),
+    "the end of an old secret that is not there": (
+        "UPDATE api_key SET old_until = 5 WHERE name = 'k1'", [("keys", None)]
+    ),
+    "an old secret that had ended before": ("UPDATE api_key SET old_until = rotated_at - 1", [("keys", None)]),
+    "an old secret used of a key that was not": (
+        "UPDATE api_key SET old_last_used_at = last_used_at + 1", [("keys", None)]
+    ),
+    "a key of before all time": ("UPDATE api_key SET created_at = -1 WHERE name = 'k1'", [("keys", None)]),
     "numbers below zero": (f"UPDATE message SET receives = -1 WHERE queue = {Q}", [("messages", "q")]),
     "a store without a name": ("DELETE FROM store", [("store", None)]),
     "another body": (f"UPDATE message SET body = 'other' WHERE seq = {HIGHEST.format(Q)}", [("bodies", "q")]),

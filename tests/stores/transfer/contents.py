@@ -37,6 +37,7 @@ from tests.stores.conftest import Verbs, check_conservation
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 SECRET = "psk_known_to_one"
+ROTATED = bytes(range(32))
 
 
 def fill(url: str) -> None:
@@ -104,11 +105,11 @@ def fill(url: str) -> None:
 
         verbs.create_key("one", keys.digest(store.secret, SECRET.encode()))
         verbs.keys.update(name="one", expires_at=4_000_000_000_000)
-        verbs.keys.rotate(name="one", digest=b"rotated", old_until=3_000_000_000_000)
+        verbs.keys.rotate(name="one", digest=ROTATED, old_until=3_000_000_000_000)
         verbs.keys.note_uses(
-            uses=[KeyUse("one", b"rotated", 9), KeyUse("one", keys.digest(store.secret, SECRET.encode()), 8)]
+            uses=[KeyUse("one", ROTATED, 9), KeyUse("one", keys.digest(store.secret, SECRET.encode()), 8)]
         )
-        verbs.create_key("two", b"digest", ("queue|post|a", "queue|poll|ü*"))
+        verbs.create_key("two", b"2" * 32, ("queue|post|a", "queue|poll|b*"))
         verbs.keys.revoke("two")
 
         verbs.actions.record(Actor("ann", "native"), ActionKind.QUEUE_PURGE, queue="q", count=3, detail='{"ü":1}')
@@ -230,7 +231,7 @@ def goes_on(store: Store, before: dict[str, Any]) -> None:
     assert verbs.send(b"b", to="once")[0].stored is False
     assert verbs.create("next").number > max(number for number, *_ in before["deleted"])
     assert keys.Keyring(store.secret, verbs.keys.list()).find(SECRET.encode()).name == "one"
-    verbs.create_key("three", b"other")
+    verbs.create_key("three", b"3" * 32)
     assert [key.name for key in verbs.keys.list()] == ["one", "two", "three"]
     verbs.actions.record(Actor(None, "mqs"), ActionKind.QUEUE_DELETE)
     latest, *others = verbs.actions.list(None, 100)

@@ -11,7 +11,7 @@ from penstock.errors import KeyExists, KeyHasTwoSecrets, KeyNotFound, KeyRevoked
 from penstock.model import Key, KeyUse, OldSecret
 from penstock.stores.sql.session import Session
 
-_read_rules = msgspec.json.Decoder(tuple[str, ...]).decode
+read_rules = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 _COLUMNS = (
@@ -152,7 +152,7 @@ def _key(
 ) -> Key:
     old = None if old_digest is None else OldSecret(old_digest, old_until, old_last_used_at)
     instants = expires_at, rotated_at, last_used_at
-    return Key(name, digest, _read_rules(rules), created_at, revoked_at, _sessions(ended), *instants, old)
+    return Key(name, digest, read_rules(rules), created_at, revoked_at, _sessions(ended), *instants, old)
 
 
 def still_known(ended: str, now: int, most: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock import limits
+from penstock import keys, limits
 from penstock.model import MoveStatus
 
 # So many findings of one rule are listed.
@@ -145,6 +145,48 @@ RULES = (
             WHERE (status = '{MoveStatus.IN_PROGRESS}' AND finished_at IS NOT NULL)
                OR (status <> '{MoveStatus.IN_PROGRESS}' AND finished_at IS NULL)""",
     ),
+    # Whatever clocks say: that a key was revoked before it was made is a clock that was put back, and no damage.
+    Rule(
+        "keys",
+        f"the API key {{0}} has a digest of {{1}} bytes, and not {keys.DIGEST_BYTES}: no one can use that secret",
+        f"""SELECT NULL, name, wrong FROM (
+               SELECT name, length(digest) AS wrong FROM api_key UNION ALL SELECT name, length(old_digest) FROM api_key
+           ) AS d WHERE wrong <> {keys.DIGEST_BYTES}""",
+    ),
+    Rule(
+        "keys",
+        "the API key {0} has an old secret that is the present one of {1}",
+        "SELECT NULL, k.name, o.name FROM api_key AS k JOIN api_key AS o ON o.digest = k.old_digest",
+    ),
+    Rule(
+        "keys",
+        "the API key {0} has an old secret, but was never rotated",
+        "SELECT NULL, name FROM api_key WHERE old_digest IS NOT NULL AND rotated_at IS NULL",
+    ),
+    Rule(
+        "keys",
+        "the API key {0} has no old secret, but an instant of one",
+        """SELECT NULL, name FROM api_key
+           WHERE old_digest IS NULL AND (old_until IS NOT NULL OR old_last_used_at IS NOT NULL)""",
+    ),
+    Rule(
+        "keys",
+        "the API key {0} has an old secret that was good until {1}, before the key was rotated at {2}",
+        "SELECT NULL, name, old_until, rotated_at FROM api_key WHERE old_until < rotated_at",
+    ),
+    Rule(
+        "keys",
+        "the old secret of the API key {0} was last used at {1}, but the key itself not since {2}",
+        """SELECT NULL, name, old_last_used_at, coalesce(last_used_at, 0) FROM api_key
+           WHERE old_last_used_at > coalesce(last_used_at, 0)""",
+    ),
+    Rule(
+        "keys",
+        "the API key {0} has an instant below zero",
+        """SELECT NULL, name FROM api_key
+           WHERE created_at < 0 OR revoked_at < 0 OR expires_at < 0 OR rotated_at < 0 OR last_used_at < 0
+              OR old_until < 0 OR old_last_used_at < 0""",
+    ),
     Rule(
         "store",
         "there are {0:,} rows that say what store this is, and not one",
@@ -171,6 +213,7 @@ HOLDING = """
 SHIPPED = f"""
     SELECT m.seq, m.queue, q.name FROM message AS m JOIN queue AS q ON q.number = m.queue
     WHERE m.ready_at = {limits.SHIPPED} AND q.deleted_at IS NULL AND m.seq > {{after}} ORDER BY m.seq LIMIT {{limit}}"""
+KEYS = "SELECT name, rules, coalesce(ended_sessions, '') FROM api_key ORDER BY number"
 BODIES = """
     SELECT m.seq, q.name, m.body_hash, m.body FROM message AS m LEFT JOIN queue AS q ON q.number = m.queue
     WHERE m.seq > {after} ORDER BY m.seq LIMIT {limit}"""

@@ -13,9 +13,11 @@ from hashlib import sha256
 
 import msgspec
 
-from penstock.errors import StoreCorrupt
+from penstock import keys
+from penstock.errors import InvalidRequest, StoreCorrupt
 from penstock.stores.sql import runs
 from penstock.stores.sql.engine import Row
+from penstock.stores.sql.keys import read_rules, still_known
 from penstock.stores.sql.runs import Run
 from penstock.stores.verification import rules
 from penstock.stores.verification.snapshot import Snapshot, snapshot
@@ -26,7 +28,7 @@ _BODY_ROWS = 64
 
 CHECKS = (
     "file", "store", "queues", "messages", "tallies", "ledger", "numbers", "lines", "shipments", "moves",
-    "dead letters", "bodies",
+    "dead letters", "keys", "bodies",
 )  # fmt: skip
 
 
@@ -77,6 +79,7 @@ class _Verification:
             parts[rule.check].append(lambda rule=rule: self._apply(rule))  # type: ignore[misc]
         parts["numbers"].append(self._compare_numbers)
         parts["shipments"].append(self._compare_shipments)
+        parts["keys"].append(self._read_keys)
         if bodies:
             parts["bodies"].append(self._read_bodies)
         checks = tuple(check for check in CHECKS if check in parts)
@@ -148,6 +151,16 @@ class _Verification:
                 stray[name] += 1
         for name, lost in sorted(stray.items()):
             self._find("shipments", name, f"{lost:,} messages are in a shipment that does not exist")
+
+    def _read_keys(self) -> None:
+        """A server reads them all at its start, so one that cannot be read is the end of all others."""
+        for name, text, ended in self._shot.rows(rules.KEYS):
+            try:
+                keys.check_name(name)
+                keys.check_rules(read_rules(text))
+                still_known(ended, 0, 0)
+            except (ValueError, msgspec.MsgspecError, InvalidRequest) as error:
+                self._find("keys", None, f"the API key {name[:80]!r} cannot be read: {error}")
 
     def _read_bodies(self) -> None:
         wrong: Counter[str | None] = Counter()
