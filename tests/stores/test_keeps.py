@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
+from penstock.errors import MoveNotFound, ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.limits import Limits
 from penstock.model import Dedup, ShipmentState
 from tests.stores.conftest import Verbs
 
 pytestmark = [
-    pytest.mark.needs("shipments", "exports", "messages"),
+    pytest.mark.needs("shipments", "exports", "messages", "moves"),
     pytest.mark.parametrize(
         "limits",
-        [Limits(shipment_kept_ms=50, shipment_remembered_ms=1_000, idempotency_ms=500, attempt_ms=200)],
+        [
+            Limits(
+                shipment_kept_ms=50, shipment_remembered_ms=1_000, idempotency_ms=500, attempt_ms=200, move_kept_ms=90
+            )
+        ],
     ),
 ]
 
@@ -108,6 +112,23 @@ def test_an_export_whose_rows_are_past_the_retention_of_the_ledger(verbs):
     assert len(verbs.exports.read(1, ledger_before=finished_at)) == 1
     with pytest.raises(ShipmentEnded):
         verbs.exports.read(1, ledger_before=finished_at + 1)
+
+
+def test_a_move_that_has_ended(verbs):
+    verbs.create("here")
+    verbs.create("there")
+    verbs.moves.start("here", "there", "ended")
+    verbs.moves.step(move_id="ended")
+    verbs.moves.start("here", "there", "open")
+    verbs.now += 90
+    assert [move.id for move in verbs.moves.list()] == ["open", "ended"]
+    verbs.now += 1
+    assert [(verbs.moves.find(name) is not None) for name in ("ended", "open")] == [False, True]
+    assert [move.id for move in verbs.moves.list(1)] == [move.id for move in verbs.moves.list()] == ["open"]
+    for verb in ("hold", "step", "cancel"):
+        with pytest.raises(MoveNotFound):
+            getattr(verbs.moves, verb)(move_id="ended")
+    assert verbs.sweep() == 1
 
 
 def test_an_idempotency_key(verbs):

@@ -174,7 +174,7 @@ def test_a_name_that_no_database_holds_is_not_found_and_does_no_harm(store: Stor
     with store.unit() as unit:
         unit.send("q", [Draft(b"in the unit")], NOW)
         assert unit.find_queue("a\0b") is None
-        assert unit.moves.find("\0") is None
+        assert unit.moves.find("\0", 0) is None
         with pytest.raises(QueueNotFound):
             unit.claim("a\0b", 1, NOW, None)
         with pytest.raises(CallerError):

@@ -39,8 +39,7 @@ EVERYWHERE = {
     "ConsumerSql.dead": "consumer: one row for each process at work",
     "KeySql.count": "api_key: at most a thousand",
     "KeySql.all": "api_key: the same",
-    "MoveSql.latest": "move: those of one day",
-    "MoveSql.forget": "move: the same",
+    "MoveSql.forget": "move: those of one day",
 }
 # What MariaDB reads by an index of another shape.
 NOT_ON_MARIADB = {
@@ -48,6 +47,7 @@ NOT_ON_MARIADB = {
     "TwinSql.queues": "collapse: keys with twins left over, of which there are few; it ends with its LIMIT",
     "MoveSql.under_way": "move: all that are in the index of unfinished ones",
     "MoveSql.unfinished": "move: the same",
+    "MoveSql.latest": "move: those of one day",
 }
 PERMITTED: dict[str, dict[str, str]] = {
     "sqlite": EVERYWHERE

@@ -557,8 +557,8 @@ class SideBySide(RuleBasedStateMachine):
     @invariant()
     def both_show_the_same(self) -> None:
         self.both(lambda unit, _: everything(unit, self.now))
-        self.both(lambda unit, _: [unit.moves.find(move_id) for move_id in self.moves])
-        self.both(lambda unit, _: unit.moves.list(3))
+        self.both(lambda unit, _: [unit.moves.find(move_id, self.now) for move_id in self.moves])
+        self.both(lambda unit, _: unit.moves.list(3, self.now))
 
     @invariant()
     def nobody_is_left_waiting(self) -> None:

@@ -92,7 +92,7 @@ class StepMove(Struct, frozen=True):
     def apply(self, unit: Unit, now: int, limits: Limits) -> tuple[Move, int]:
         moves = needed(unit.moves, "moves")
         # Held, because another server may be about to end it.
-        was_under_way = moves.hold(self.move_id).status is MoveStatus.IN_PROGRESS
+        was_under_way = moves.hold(self.move_id, now).status is MoveStatus.IN_PROGRESS
         move = moves.step(self.move_id, now, limits.step_rows)
         if was_under_way and move.status is not MoveStatus.IN_PROGRESS:
             write_down(unit, move.by, ActionKind.MOVE_END, now, move.source, move.moved, end_detail(move))
@@ -107,7 +107,7 @@ class CancelMove(Struct, frozen=True):
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Move:
         moves = needed(unit.moves, "moves")
-        former = moves.hold(self.move_id)
+        former = moves.hold(self.move_id, now)
         if not permits(self.rules, "poll", former.source):
             raise NotPermitted(needed_rule("poll", former.source))
         move = moves.cancel(self.move_id, now)
@@ -120,16 +120,16 @@ class FindMove(Struct, frozen=True):
     move_id: str
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Move | None:
-        return needed(unit.moves, "moves").find(self.move_id)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Move | None:
+        return needed(unit.moves, "moves").find(self.move_id, now)
 
 
 class ListMoves(Struct, frozen=True):
     limit: int
     writes: ClassVar[bool] = False
 
-    def apply(self, unit: Unit, _now: int, _limits: Limits) -> Sequence[Move]:
-        return needed(unit.moves, "moves").list(self.limit)
+    def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Move]:
+        return needed(unit.moves, "moves").list(self.limit, now)
 
 
 class ListUnfinishedMoves(Struct, frozen=True):

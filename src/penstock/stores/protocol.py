@@ -474,13 +474,14 @@ class Moves(Protocol):
     def cancel(self, move_id: str, now: int) -> Move:
         """Move nothing further. One that has ended stays as it is. Raises MoveNotFound."""
 
-    def hold(self, move_id: str) -> Move:
+    def hold(self, move_id: str, now: int) -> Move:
         """As it is, and as it stays until this unit ends but for what this unit does. Raises MoveNotFound."""
 
-    def find(self, move_id: str) -> Move | None:
-        """None for one that never was, or is not remembered any more."""
+    def find(self, move_id: str, now: int) -> Move | None:
+        """None for one that never was, or is not remembered any more: every verb takes it for one that never was. What
+        has ended is remembered for `move_kept_ms`, whether or not a sweep has come by since."""
 
-    def list(self, limit: int) -> Sequence[Move]:
+    def list(self, limit: int, now: int) -> Sequence[Move]:
         """Those that are remembered, the latest first."""
 
     def unfinished(self) -> Sequence[str]:

@@ -489,7 +489,8 @@ by_key, by_via FROM move WHERE id = ? ;
 -- MoveSql.latest
 SELECT id, source, target, through, started_at, claimed, terms,
 moved, status, error, finished_at, examined, matched, homeless, place_ready_at, place_seq, next_at, total,
-by_key, by_via FROM move ORDER BY started_at DESC, id DESC LIMIT ?;
+by_key, by_via FROM move WHERE finished_at IS NULL OR finished_at >= ?
+ORDER BY started_at DESC, id DESC LIMIT ?;
 
 -- MoveSql.under_way
 SELECT id, source, target, through, started_at, claimed, terms,

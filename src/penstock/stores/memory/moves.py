@@ -55,15 +55,14 @@ class MemoryMoves:
         by: Actor | None = None,
     ) -> Move:
         if not terms.dry_run:
-            unfinished = [move for move in map(self.find, self.unfinished()) if move is not None]
-            policy.refuse_conflict(source, target, unfinished)
+            policy.refuse_conflict(source, target, [self._tables.moves[one] for one in self.unfinished()])
         here = self._session.find_queue(source)
         total = 0 if here is None else len(self._tables.order[here.number])
         through = self._tables.last_seq
         return self._put(Move(move_id, source, target, through, now, claimed=claimed, terms=terms, total=total, by=by))
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
-        move = self.hold(move_id)
+        move = self.hold(move_id, now)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         source = self.find_queue(move.source)
@@ -71,20 +70,21 @@ class MemoryMoves:
             self._session.promote(source, now)  # what has run out has its place by age
         return self._put(move_step.step(self, move, now, limit, self._session.limits))
 
-    def hold(self, move_id: str) -> Move:
-        move = self.find(move_id)
+    def hold(self, move_id: str, now: int) -> Move:
+        move = self.find(move_id, now)
         if move is None:
             raise MoveNotFound(move_id)
         return move
 
     def cancel(self, move_id: str, now: int) -> Move:
-        move = self.hold(move_id)
+        move = self.hold(move_id, now)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         return self._put(replace(move, status=MoveStatus.CANCELLED, finished_at=now))
 
-    def list(self, limit: int) -> Sequence[Move]:
-        latest = sorted(self._tables.moves.values(), key=lambda move: (move.started_at, move.id), reverse=True)
+    def list(self, limit: int, now: int) -> Sequence[Move]:
+        remembered = [move for move in self._tables.moves.values() if self._is_remembered(move, now)]
+        latest = sorted(remembered, key=lambda move: (move.started_at, move.id), reverse=True)
         return latest[:limit]
 
     # What a step needs
@@ -149,19 +149,19 @@ class MemoryMoves:
         name = move_step.home(self, here, row.came_from)
         return None if name is None else self.find_queue(name)
 
-    def find(self, move_id: str) -> Move | None:
-        return self._tables.moves.get(move_id)
+    def find(self, move_id: str, now: int) -> Move | None:
+        move = self._tables.moves.get(move_id)
+        return move if move is not None and self._is_remembered(move, now) else None
+
+    def _is_remembered(self, move: Move, now: int) -> bool:
+        return move.finished_at is None or move.finished_at >= now - self._session.limits.move_kept_ms
 
     def unfinished(self) -> Sequence[str]:
         moves = [move for move in self._tables.moves.values() if move.finished_at is None]
         return [move.id for move in sorted(moves, key=lambda move: (move.started_at, move.id))]
 
     def sweep(self, now: int) -> int:
-        kept = {
-            move.id: move
-            for move in self._tables.moves.values()
-            if move.finished_at is None or move.finished_at >= now - self._session.limits.move_kept_ms
-        }
+        kept = {move.id: move for move in self._tables.moves.values() if self._is_remembered(move, now)}
         freed = len(self._tables.moves) - len(kept)
         if freed:
             self._tables.replace("moves", kept)

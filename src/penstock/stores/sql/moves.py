@@ -67,7 +67,9 @@ class MoveSql:
         WHERE id = ?"""
     find: str = f"SELECT {_COLUMNS} FROM move WHERE id = ?"
     find_locked: str = f"SELECT {_COLUMNS} FROM move WHERE id = ? {{lock}}"
-    latest: str = f"SELECT {_COLUMNS} FROM move ORDER BY started_at DESC, id DESC LIMIT ?"
+    latest: str = f"""
+        SELECT {_COLUMNS} FROM move WHERE finished_at IS NULL OR finished_at >= ?
+        ORDER BY started_at DESC, id DESC LIMIT ?"""
     under_way: str = f"SELECT {_COLUMNS} FROM move WHERE finished_at IS NULL"
     unfinished: str = "SELECT id FROM move WHERE finished_at IS NULL ORDER BY started_at, id"
     forget: str = "DELETE FROM move WHERE finished_at < ?"
@@ -283,7 +285,7 @@ class Moves:
         return move
 
     def step(self, move_id: str, now: int, limit: int) -> Move:
-        move = self.hold(move_id)
+        move = self.hold(move_id, now)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         source = self.find_queue(move.source)
@@ -295,34 +297,42 @@ class Moves:
         return self._put(move, move_step.step(self, move, now, limit, self._session.limits))
 
     def cancel(self, move_id: str, now: int) -> Move:
-        move = self.hold(move_id)
+        move = self.hold(move_id, now)
         if move.status is not MoveStatus.IN_PROGRESS:
             return move
         return self._put(move, replace(move, status=MoveStatus.CANCELLED, finished_at=now))
 
-    def hold(self, move_id: str) -> Move:
-        rows = self._session.engine.rows(self._sql.find_locked, (move_id,))
-        if not rows:
+    def hold(self, move_id: str, now: int) -> Move:
+        move = self._remembered(self._sql.find_locked, move_id, now)
+        if move is None:
             raise MoveNotFound(move_id)
-        return _move_of(rows[0])
+        return move
 
     def _put(self, former: Move, move: Move) -> Move:
         if move != former:
             self._session.engine.run(self._sql.change, (*_changing_of(move), move.id))
         return move
 
-    def find(self, move_id: str) -> Move | None:
-        rows = self._session.engine.rows(self._sql.find, (move_id,))
-        return _move_of(rows[0]) if rows else None
+    def find(self, move_id: str, now: int) -> Move | None:
+        return self._remembered(self._sql.find, move_id, now)
 
-    def list(self, limit: int) -> Sequence[Move]:
-        return [_move_of(row) for row in self._session.engine.rows(self._sql.latest, (limit,))]
+    def _remembered(self, statement: str, move_id: str, now: int) -> Move | None:
+        moves = map(_move_of, self._session.engine.rows(statement, (move_id,)))
+        since = self._ended_since(now)
+        return next((move for move in moves if move.finished_at is None or move.finished_at >= since), None)
+
+    def _ended_since(self, now: int) -> int:
+        """What ended before is not remembered."""
+        return now - self._session.limits.move_kept_ms
+
+    def list(self, limit: int, now: int) -> Sequence[Move]:
+        return [_move_of(row) for row in self._session.engine.rows(self._sql.latest, (self._ended_since(now), limit))]
 
     def unfinished(self) -> Sequence[str]:
         return [move_id for (move_id,) in self._session.engine.rows(self._sql.unfinished)]
 
     def sweep(self, now: int) -> int:
-        return self._session.engine.run(self._sql.forget, (now - self._session.limits.move_kept_ms,))
+        return self._session.engine.run(self._sql.forget, (self._ended_since(now),))
 
     # What a step needs: see `move_step.Movable`
 
