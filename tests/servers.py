@@ -32,6 +32,7 @@ from penstock.server.board import Board, Meter
 from penstock.server.committer import Committer
 from penstock.server.config import Config
 from penstock.server.front import Front
+from penstock.server.tls import tls_context
 from penstock.server.workers.listening import bind
 from penstock.server.workers.processes import AnnouncedKeys
 from penstock.stores import open_store
@@ -95,13 +96,14 @@ class BridgedApp:
         self._meters = [Meter(board.place("committer"), self._loop)]
         self.committer.meter_with(self._meters[0])
         self._brokers = [RemoteBroker(config.store_timeout_s) for _ in range(WORKERS)]
+        ssl = tls_context(config)
         self.fronts: list[Front] = []
         self._desks: set[Desk] = set()
         for name, broker in zip(names, self._brokers, strict=True):
             broker.keys = AnnouncedKeys(broker.keys, self)
             meter = Meter(board.place(name), self._loop)
             self._meters.append(meter)
-            self.fronts.append(Front(config, broker, self.committer.facts, self._loop, meter, None, timings, clock))
+            self.fronts.append(Front(config, broker, self.committer.facts, self._loop, meter, ssl, timings, clock))
         self.front = self.fronts[0]
         self.faces = self.front.faces
 

@@ -1,4 +1,4 @@
-"""TLS under load: certificates that are replaced, broken and expired at a reload, and servers that are killed."""
+"""TLS under load: certificates that are replaced and broken at a reload, and servers that are killed."""
 
 from __future__ import annotations
 

@@ -13,6 +13,9 @@ def tls_context(config: Config) -> ssl.SSLContext | None:
     if not config.tls_cert:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # A client of TLS 1.2 may not have the server do the costly part of a handshake again and again. OpenSSL 3 refuses
+    # that by itself; earlier ones do not.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     try:
         context.load_cert_chain(config.tls_cert, config.tls_key)
     except (OSError, ssl.SSLError) as error:
