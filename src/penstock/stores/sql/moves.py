@@ -1,4 +1,7 @@
-"""How messages go from one queue to another: by a move, remembered from step to step, and as dead letters."""
+"""How messages go from one queue to another: by a move, remembered from step to step, and as dead letters.
+
+One file because both carry messages over in the same way, and a step needs to see all that a move remembers.
+"""
 
 from __future__ import annotations
 
