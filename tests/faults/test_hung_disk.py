@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.databases import stat_of
 from tests.faults.refused import check_refusals
 from tests.lacking import lacking, path_of
 from tests.servers import WORKERS, ServerProcess
@@ -140,6 +142,24 @@ def test_a_server_ends_although_its_disk_hangs(tmp_path: Path) -> None:
             server.process.terminate()
             wait_until(lambda: "stopped without the store" in server.log.read_text())
         assert server.wait() == 0
+
+
+def test_a_server_that_starts_on_a_disk_that_hangs_says_so_and_can_be_ended(tmp_path: Path) -> None:
+    stopped = ("sh", "-c", 'kill -STOP $$; exec "$@"', "sh")
+    server = ServerProcess(tmp_path, "--store-timeout-s", "1", "--stop-grace-s", "600", prefix=stopped, waits=False)
+    try:
+        wait_until(lambda: stat_of(server.process.pid)[0] == "T")
+        with hung_syncs(server):
+            server.process.send_signal(signal.SIGCONT)
+            wait_until(lambda: "data/penstock.db: it has not opened within 1 s" in server.log.read_text())
+            server.process.terminate()
+            if WORKERS > 1:
+                assert server.wait() == 0
+        # Alone, it is in the hands of its tracer until now.
+        assert server.wait() == (-signal.SIGTERM if WORKERS == 1 else 0)
+        assert " serves " not in server.log.read_text()
+    finally:
+        server.stop()
 
 
 def test_a_process_that_the_disk_keeps_in_the_kernel_leaves_its_port(tmp_path: Path, disk: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from msgspec import Struct
@@ -14,10 +17,12 @@ from penstock.faces.metrics import broker_totals
 from penstock.limits import Limits
 from penstock.model import Key
 from penstock.server.board import Meter
-from penstock.server.config import Config
+from penstock.server.config import Config, place_of
 from penstock.stores import MqCoreOptions, open_store
 from penstock.stores.protocol import Noun, missing_nouns
 from penstock.timings import Timings
+
+log = logging.getLogger(__name__)
 
 _DAY_MS = 86_400_000
 # A server does not wait for another process inside a unit: its event loop has other work to do.
@@ -43,6 +48,19 @@ def chosen_timings(config: Config, timings: Timings) -> Timings:
     )
 
 
+@contextmanager
+def _told_if_late(config: Config) -> Iterator[None]:
+    """A disk that hangs may keep a store from opening forever, and there is no server yet that could say so."""
+    text = "waiting for %s: it has not opened within %g s"
+    timer = threading.Timer(config.store_timeout_s, log.warning, (text, place_of(config.store), config.store_timeout_s))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class Committer:
     """`start`, `stop` and `finish` are called on its event loop."""
 
@@ -54,17 +72,18 @@ class Committer:
         timings: Timings = Timings(),
         limits: Limits = Limits(),
     ) -> None:
-        self._store = open_store(
-            config.store,
-            _PATIENCE_MS,
-            MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons),
-            config.store_connections,
-            limits=limits,
-        )
+        with _told_if_late(config):
+            self._store = open_store(
+                config.store,
+                _PATIENCE_MS,
+                MqCoreOptions(peers=config.mqcore_peers, daemons=config.mqcore_daemons),
+                config.store_connections,
+                limits=limits,
+            )
+            with self._store.unit(write=False) as unit:
+                missing = missing_nouns(unit)
+                keys = () if unit.keys is None else unit.keys.list()
         self.broker = LocalBroker(self._store, clock, loop, chosen_timings(config, timings))
-        with self._store.unit(write=False) as unit:
-            missing = missing_nouns(unit)
-            keys = () if unit.keys is None else unit.keys.list()
         self.facts = StoreFacts(self._store.url, self._store.secret, missing, keys)
 
     def meter_with(self, meter: Meter) -> None:

@@ -41,6 +41,8 @@ async def _serve(config: Config, reread: Callable[[], Config]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     systemd = Systemd(os.environ)
+    # Until there is something to end in order, a signal ends the process at once, whatever it waits for.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     app = App(config)
 
     def reload() -> None:

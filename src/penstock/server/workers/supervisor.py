@@ -402,6 +402,10 @@ class Supervisor:
                 self._kill_at = now + left_s  # it stands still, and will not hear of it
             for process in self._processes:
                 process.say(Finish(left_s))
+                if not process.is_ready:
+                    # It opens the store, maybe on a disk that hangs, and has nothing yet to end in order.
+                    process.kill()
+                    self._killed_all, self._kill_at = True, now + _KILLED_S
 
     # Settings
 
