@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import psycopg
 import pymysql
@@ -23,6 +23,7 @@ from devtools.databases import (
     MariadbServer,
     NotInstalled,
     PostgresServer,
+    Server,
     binary,
     database_of,
     mariadb_connection,
@@ -31,6 +32,7 @@ from devtools.databases import (
 
 _PROVIDERS = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
 _ADMIN = "admin"
+_CREDENTIALS = f"{USER}:{quote(PASSWORD, safe='')}"
 # How soon a node that has gone is given up by the others: by default after 5 to 15 seconds, which tests need not wait.
 _GROUP = {
     "evs.keepalive_period": "PT0.3S",
@@ -83,6 +85,32 @@ class PostgresNode(PostgresServer):
         return [*super()._command(), *(f"--{name}={value}" for name, value in self._settings.items())]
 
 
+class Nodes:
+    """The nodes of one cluster, and how a database of theirs is addressed. `address` has places for hosts and name."""
+
+    def __init__(self, nodes: Sequence[Server], address: str) -> None:
+        self._nodes = nodes
+        self._address = address
+
+    @contextmanager
+    def closed_unless_begun(self) -> Iterator[None]:
+        """Around a start that may fail half-way."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        for node in self._nodes:
+            node.close()
+
+    def url_of(self, url: str, *nodes: Server) -> str:
+        """The same database under the addresses of some, in their order, or of all."""
+        hosts = ",".join(f"127.0.0.1:{node.port}" for node in nodes or self._nodes)
+        return self._address.format(hosts=hosts, name=database_of(url))
+
+
 class PostgresPair:
     """A primary, and a standby that has all that was committed: `level` is the primary's `synchronous_commit`."""
 
@@ -92,34 +120,23 @@ class PostgresPair:
         self._settings = {"synchronous_commit": level, "wal_receiver_timeout": "5s", **settings}
         self.primary = PostgresNode(self._settings)
         self.standby = PostgresNode(self._settings, copy_of=self.primary)
-        self._nodes = (self.primary, self.standby)
-        self._databases: list[str] = []
+        address = f"postgresql://{_CREDENTIALS}@{{hosts}}/{{name}}?target_session_attrs=read-write"
+        self._nodes = Nodes((self.primary, self.standby), address)
+        self.url_of = self._nodes.url_of
+        self.close = self._nodes.close
 
     def __enter__(self) -> Self:
-        try:
+        with self._nodes.closed_unless_begun():
             self.primary.start()
             self.replicate()
-        except BaseException:
-            self.close()
-            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        for node in self._nodes:
-            node.close()
-
     def new_url(self) -> str:
         """A new database, under the addresses of both."""
         return self.url_of(self.primary.new_url())
-
-    def url_of(self, url: str, *nodes: PostgresServer) -> str:
-        """The same database under the addresses of some, or of both."""
-        hosts = ",".join(f"127.0.0.1:{node.port}" for node in nodes or self._nodes)
-        user = urlsplit(url).netloc.rpartition("@")[0]
-        return f"postgresql://{user}@{hosts}/{database_of(url)}?target_session_attrs=read-write"
 
     def replicate(self) -> None:
         """Start the standby; from now on a commit waits for it."""
@@ -244,35 +261,26 @@ class GaleraCluster:
         self.nodes = [GaleraNode(number, provider) for number in range(3)]
         for node in self.nodes:
             node.members = self.nodes
+        self._nodes = Nodes(self.nodes, f"mariadb://{_CREDENTIALS}@{{hosts}}/{{name}}")
+        self.url_of = self._nodes.url_of
+        self.close = self._nodes.close
 
     def __enter__(self) -> Self:
-        try:
+        with self._nodes.closed_unless_begun():
             first, *others = self.nodes
             first.bootstraps = True
             first.start()
             first.bootstraps = False
             with ThreadPoolExecutor() as pool:
                 list(pool.map(GaleraNode.start, others))
-        except BaseException:
-            self.close()
-            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
-        for node in self.nodes:
-            node.close()
-
     def new_url(self) -> str:
         """A new database, under the addresses of all."""
         return self.url_of(self.nodes[0].new_url())
-
-    def url_of(self, url: str, *nodes: GaleraNode) -> str:
-        """The same database under these addresses, in their order, or those of all."""
-        hosts = ",".join(f"127.0.0.1:{node.port}" for node in nodes or self.nodes)
-        return f"mariadb://{USER}:{quote(PASSWORD, safe='')}@{hosts}/{database_of(url)}"
 
     def in_charge(self, url: str, question: str) -> GaleraNode:
         """The node whose address is the answer to a question, asked in a database of one that belongs to the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -67,14 +67,10 @@ class Store(Protocol):
 class _Served:
     """By a server of its own."""
 
-    def __init__(self, url: str, servers: WarmServers, log: Path, script: type[MixedScript | MqCoreScript]) -> None:
-        self._url, self._servers, self._log, self._script = url, servers, log, script
-        self._server: WarmServer
+    def __init__(self, start: Callable[[], WarmServer], script: type[MixedScript | MqCoreScript]) -> None:
+        self._start, self._script = start, script
+        self._server = start()
         self._talk: Talk | None = None
-        self._start()
-
-    def _start(self) -> None:
-        self._server = self._servers.start(self._url, self._log, *_FLAGS)
 
     def script(self, recorder: Recorder, random: Random) -> Script:
         return self._script(self._server.url, recorder, random)
@@ -90,7 +86,7 @@ class _Served:
             self._server.terminate()
         else:
             self._server.kill()
-        self._start()
+        self._server = self._start()
 
     def kill(self) -> None:
         self._server.kill()
@@ -98,38 +94,46 @@ class _Served:
             self._talk.close()
 
 
-def _run_served(
-    url: str, script: type[MixedScript | MqCoreScript], servers: WarmServers, log: Path, history: Path, seed: int,
-    steps: int, prepare: Prepare,
-) -> None:  # fmt: skip
-    try:
-        server = servers.start(url, log, *_FLAGS, prepare=prepare)
-    except OSError:
-        return
-    recorder = Recorder(history, "c0")
-    client = script(server.url, recorder, Random(seed), sizes=(20, 500))
-    for _ in range(steps):
-        if client.step() == PERHAPS and server.has_ended():
-            break
-    client.close()
-    recorder.close()
-    server.kill()
+class _Place:
+    """Where a store is that servers have, by an address with a place for its folder, and what clients do with it."""
+
+    def __init__(self, address: str, script: type[MixedScript | MqCoreScript]) -> None:
+        self._address, self._script = address, script
+
+    def serve(self, folder: Path, servers: WarmServers, log: Path, *, prepare: Prepare | None = None) -> WarmServer:
+        return servers.start(self._address.format(folder), log, *_FLAGS, prepare=prepare)
+
+    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
+        return _Served(lambda: self.serve(folder, servers, log), self._script)
+
+    def run(
+        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
+    ) -> None:
+        try:
+            server = self.serve(folder, servers, log, prepare=prepare)
+        except OSError:
+            return
+        recorder = Recorder(history, "c0")
+        client = self._script(server.url, recorder, Random(seed), sizes=(20, 500))
+        for _ in range(steps):
+            if client.step() == PERHAPS and server.has_ended():
+                break
+        client.close()
+        recorder.close()
+        server.kill()
 
 
 class SqliteStore:
     name, title, keeps_claims = "sqlite", "SQLite", True
 
-    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
-        return _Served(f"sqlite:///{folder}/deep/penstock.db", servers, log, MixedScript)
-
-    def run(
-        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
-    ) -> None:
-        _run_served(f"sqlite:///{folder}/deep/penstock.db", MixedScript, servers, log, history, seed, steps, prepare)
+    def __init__(self) -> None:
+        self._place = _Place("sqlite:///{}/deep/penstock.db", MixedScript)
+        self.open = self._place.open
+        self.run = self._place.run
 
     def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
         made = {event["queue"] for event in life if event["op"] == "queue" and event["outcome"] == OK}
-        with servers.start(f"sqlite:///{folder}/deep/penstock.db", log) as server:
+        with self._place.serve(folder, servers, log) as server:
             look_by_native(server.url, recorder, made)
             server.terminate()
         with sqlite3.connect(f"file:{folder}/deep/penstock.db?mode=ro", uri=True) as connection:
@@ -142,21 +146,18 @@ class SqliteStore:
 class MqCoreStore:
     name, title, keeps_claims = "mqcore", "MQ-Core", False
 
-    def open(self, folder: Path, servers: WarmServers, log: Path) -> Opened:
-        return _Served(f"mqcore:///{folder}/deep/root", servers, log, MqCoreScript)
-
-    def run(
-        self, folder: Path, servers: WarmServers, log: Path, history: Path, seed: int, steps: int, prepare: Prepare
-    ) -> None:
-        _run_served(f"mqcore:///{folder}/deep/root", MqCoreScript, servers, log, history, seed, steps, prepare)
+    def __init__(self) -> None:
+        self._place = _Place("mqcore:///{}/deep/root", MqCoreScript)
+        self.open = self._place.open
+        self.run = self._place.run
 
     def look(self, folder: Path, servers: WarmServers, log: Path, recorder: Recorder, life: Iterable[Event]) -> None:
-        root, url = folder / "deep" / "root", f"mqcore:///{folder}/deep/root"
+        root = folder / "deep" / "root"
         ids = look_by_files(root, recorder, MqCoreScript.QUEUE)
-        with servers.start(url, log, *_FLAGS) as server:
+        with self._place.serve(folder, servers, log) as server:
             claim_ready(server.url, recorder, MqCoreScript.QUEUE)
         end_holds(root, recorder)
-        with servers.start(url, log, *_FLAGS) as server:
+        with self._place.serve(folder, servers, log) as server:
             drain_by_mqcore(server.url, recorder, MqCoreScript.QUEUE, ids)
 
 
