@@ -17,10 +17,8 @@ from pathlib import Path
 from random import Random
 
 from devtools.databases import stat_of
-from soak.forked import Forked
+from soak.warm import PATIENCE_S, Child, warm_servers
 
-# A process takes its time on a busy machine; nothing is judged by how much.
-PATIENCE_S = 120
 # Outside the range that the kernel hands out, so that no client gets one between two lives of a server.
 _PORTS = range(20_000, 32_000)
 # Nor another campaign: a port is free between two lives of a server.
@@ -71,7 +69,7 @@ class Server:
         self._flags = ["--port", str(self.port), "--workers", str(workers), *flags]
         self._prefix = prefix
         self._environ = environ
-        self._process: subprocess.Popen[bytes] | Forked | None = None
+        self._process: subprocess.Popen[bytes] | Child | None = None
 
     def start(self, *, waits: bool = True) -> None:
         self._read = self.log.stat().st_size if self.log.exists() else 0
@@ -85,7 +83,7 @@ class Server:
                     command, cwd=self.folder, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log
                 )
         else:
-            self._process = Forked(arguments, self.folder, self.log)
+            self._process = warm_servers().fork(self.log, "serve", *arguments, folder=self.folder)
         if waits:
             self.wait_until_it_serves()
 
@@ -108,7 +106,7 @@ class Server:
             return log.read().decode(errors="replace")
 
     @property
-    def process(self) -> subprocess.Popen[bytes] | Forked:
+    def process(self) -> subprocess.Popen[bytes] | Child:
         assert self._process is not None, "the server was not started"
         return self._process
 

@@ -26,8 +26,9 @@ from soak.history import OK
 from soak.load import Load
 from soak.look import Look
 from soak.plan import all_queues
-from soak.server import PATIENCE_S, Server
+from soak.server import Server
 from soak.talk import Talk, Unreachable
+from soak.warm import PATIENCE_S
 
 # In one round; then everything is drained and judged.
 _FAULTS_IN_A_ROUND = 10
