@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadScopeScheduling
 
 from penstock.limits import Limits
 from penstock.timings import Timings
 from tests.lacking import lacking, summary
+from tests.scheduling import Scheduling, rank
 from tests.servers import ServerProcess, ThreadServer
 from tests.talk import Talk
 
@@ -24,19 +24,6 @@ pytest_plugins = ["tests.databases"]
 # How long an example takes says something about the machine, and nothing about what it is an example of.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-
-
-class Scheduling(LoadScopeScheduling):
-    """Tests go to whichever worker is free, but those of Spark to one: each session takes seconds to start, and half
-    the machine while it runs. So do those of the console: while their browser runs, so does an event loop in the main
-    thread, and no test in between could have one of its own."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith("tests/console/"):
-            return "tests/console"
-        if not nodeid.startswith("tests/spark/"):
-            return nodeid
-        return nodeid.partition("::")[0] if nodeid.startswith("tests/spark/cluster/") else "tests/spark"
 
 
 def pytest_sessionstart() -> None:
@@ -54,6 +41,12 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     return Scheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: rank(item.nodeid))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
