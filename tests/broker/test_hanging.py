@@ -267,7 +267,8 @@ async def test_an_end_does_not_wait_for_it(bench: Bench, hanging: Hanging) -> No
     bench.broker.stop()
     assert await bench.broker.finish(0.1) == 1
     hanging.go_on()
-    assert await bench.broker.finish(60) == 0
+    while await bench.broker.finish(0.1):
+        pass
 
 
 async def test_an_end_waits_for_what_is_under_way_and_for_what_was_accepted(bench: Bench, hanging: Hanging) -> None:
