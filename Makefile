@@ -58,7 +58,7 @@ dist: .venv/.dependencies build/compiled/.ready build/plain/.ready build/source/
 	.venv/bin/python -m devtools.sbom dist
 
 # Everything with the compiled package.
-test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv/.ready
+test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv/.ready build/.spark-classes
 	PYTHONPATH="$(CURDIR)/build/compiled/package" .venv-dev/bin/pytest $(PYTEST_ARGS)
 
 test-plain: test-programs .venv/.ready
@@ -68,9 +68,15 @@ test-plain: test-programs .venv/.ready
 test-programs: .venv-dev/.ready .venv-clients/.ready .venv-clients-query/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
 
+# Spark's classes as a JVM keeps them: a session of the tests starts in half the time. They do without where this fails.
+build/.spark-classes: .venv-dev/.ready devtools/jvm.py
+	-.venv-dev/bin/python -m devtools.jvm
+	@mkdir -p $(@D)
+	@touch $@
+
 # All tests with the share of lines and branches that they run, which takes longer. Nothing compiled: its lines cannot be
 # seen.
-coverage: test-programs .venv/.ready
+coverage: test-programs .venv/.ready build/.spark-classes
 	.venv-dev/bin/pytest $(PYTEST_ARGS) --cov --cov-report=term
 
 check: .venv-dev/.ready

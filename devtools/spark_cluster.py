@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from devtools.jvm import QUICK, defaults
+from devtools.jvm import FLAGS, QUICK, defaults, options
 from devtools.programs import Program, session_of
 
 
@@ -18,10 +18,12 @@ def surroundings(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
     return {
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        **defaults(folder / "conf", {"spark.executor.memory": "600m", **settings}),
+        **defaults({"spark.executor.memory": "600m", **settings}),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "512m",
+        "SPARK_DAEMON_JAVA_OPTS": FLAGS,
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_NO_DAEMONIZE": "1",
         "JAVA_HOME": str(find_java().launcher()),
         "PYSPARK_PYTHON": sys.executable,
@@ -78,17 +80,17 @@ class ConnectServer:
         folder.mkdir()
         environ = surroundings(folder, QUICK)
         settings = {
+            **QUICK,
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": "0",
             "spark.driver.host": "127.0.0.1",
             "spark.ui.enabled": "false",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
         }
-        named = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
         self.program = Program(
             folder, "connect", f"{environ['SPARK_HOME']}/bin/spark-submit",
             "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2,2]",
-            "--driver-memory", "1g", *named, environ=environ,
+            "--driver-memory", "1g", *options(settings), environ=environ,
         )  # fmt: skip
         try:
             port = self.program.wait_for(r"Spark Connect server started at: \S+:(\d+)")

@@ -92,7 +92,7 @@ def test_from_a_file_to_the_lake_and_back(server, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("a\nb\n")
     lake = str(tmp_path / "lake")
     loading = ("pipeline", "load", str(tmp_path / "in.txt"), "--queue", "q", "--create")
-    quick = defaults(tmp_path / "conf")
+    quick = defaults()
     loaded = penstock(*loading, "--json", url=server.url, settings=quick)
     assert (loaded.returncode, json.loads(loaded.stdout)["stored"]) == (0, 2), loaded.stderr
     drained = penstock("pipeline", "drain", "--queue", "q", "--lake", lake, url=server.url, settings=quick)
