@@ -6,6 +6,7 @@ of MariaDB's. Every fault is followed by a wait until both servers serve again, 
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import time
 from abc import ABC, abstractmethod
@@ -33,6 +34,9 @@ from soak.warm import PATIENCE_S
 # In one round; then everything is drained and judged.
 _FAULTS_IN_A_ROUND = 10
 _QUEUE = "plain"
+# What a single server may suffer. In turn: in one round, of which the tests want no more than one.
+OF_ONE_SERVER = ("crash", "restart", "terminate", "hang")
+IN_TURN = "in-turn"
 _LEVELS = ("on", "remote_write", "remote_apply")
 
 
@@ -91,9 +95,11 @@ class Injury(ABC):
 
 
 class OneServer(Injury):
-    def __init__(self, server: databases.Server, what: str) -> None:
+    """Suffers one thing after the other, and then the first again."""
+
+    def __init__(self, server: databases.Server, things: Sequence[str]) -> None:
         self._server = server
-        self._what = what
+        self._things = itertools.cycle(things)
         self._url = ""
 
     def urls(self) -> list[str]:
@@ -101,7 +107,8 @@ class OneServer(Injury):
         return [self._url] * 2
 
     def inflict(self, random: Random) -> str:
-        match self._what:
+        what = next(self._things)
+        match what:
             case "crash":
                 self._server.kill()
                 time.sleep(random.uniform(0, 1))
@@ -116,7 +123,7 @@ class OneServer(Injury):
                 self._server.pause()
                 time.sleep(random.uniform(0.5, 8))
                 self._server.resume()
-        return self._what
+        return what
 
     def mend(self) -> None:
         """It is whole."""
@@ -228,7 +235,7 @@ def postgresql(what: str, random: Random) -> Iterator[Injury]:
             yield Promotion(pair)
     else:
         with PostgresServer() as server:
-            yield OneServer(server, what)
+            yield OneServer(server, OF_ONE_SERVER if what == IN_TURN else [what])
 
 
 @contextmanager
@@ -238,7 +245,7 @@ def mariadb(what: str, _random: Random) -> Iterator[Injury]:
             yield TakeOver(cluster)
     else:
         with MariadbServer() as server:
-            yield OneServer(server, what)
+            yield OneServer(server, OF_ONE_SERVER if what == IN_TURN else [what])
 
 
 _KINDS = {"postgresql": postgresql, "mariadb": mariadb}
@@ -248,6 +255,7 @@ _HOW = {
     "terminate": "some or all of its sessions ended by an administrator",
     "hang": "SIGSTOP, and SIGCONT up to 8 s later",
     "failover": "",
+    IN_TURN: "all that a single server may suffer, in turn",
 }
 _FAILOVER = {
     "postgresql": "kill -9 of the primary, and the synchronous standby promoted",
@@ -258,13 +266,13 @@ _FAILOVER = {
 class DatabaseFault:
     goal = 100
     unit = "faults"
-    short = 1
 
     def __init__(self, kind: str, what: str) -> None:
         self._kind = kind
         self._what = what
         self.name = f"{kind}-{what}"
         self.how = f"two servers; {_HOW[what] or _FAILOVER[kind]}"
+        self.short = len(OF_ONE_SERVER) if what == IN_TURN else 1
 
     def run(self, round: Round) -> Counts:
         with ExitStack() as stack:
@@ -319,4 +327,4 @@ def round_ms(since: float) -> int:
     return round((time.monotonic() - since) * 1000)
 
 
-FAULTS: list[Fault] = [DatabaseFault(kind, what) for kind in _KINDS for what in _HOW]
+FAULTS: list[Fault] = [DatabaseFault(kind, what) for kind in _KINDS for what in (*OF_ONE_SERVER, "failover")]

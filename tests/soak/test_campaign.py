@@ -9,9 +9,11 @@ import pytest
 from soak.__main__ import main
 from soak.campaign import FAULTS, Campaign
 from soak.fault import Counts, Fault, Lacking, Round, Violation
+from soak.faults.databases import IN_TURN, OF_ONE_SERVER, DatabaseFault
 from tests.docs.pages import ROOT
 from tests.lacking import lacking
 
+_NOTES = {"terminate": "sessions"}
 BY_NAME = {fault.name: fault for fault in FAULTS}
 # Of those whose rounds differ by their seed, one of each kind.
 SEEDS = [
@@ -22,11 +24,6 @@ SEEDS = [
     ("stop", 2),
     ("stop", 4),  # VSQS
     ("migration", 0),
-    *(
-        (f"{kind}-{what}", 1)
-        for kind in ("postgresql", "mariadb")
-        for what in ("crash", "restart", "terminate", "hang")
-    ),
     ("postgresql-failover", 1),
     ("mariadb-failover", 1),
 ]
@@ -37,7 +34,15 @@ def test_a_short_form(name: str, seed: int, tmp_path: Path) -> None:
     run(BY_NAME[name], seed, tmp_path)
 
 
-def run(fault: Fault, seed: int, folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_what_a_database_may_suffer(kind: str, tmp_path: Path) -> None:
+    counts = run(DatabaseFault(kind, IN_TURN), 1, tmp_path)
+    for what in OF_ONE_SERVER:
+        assert any(note.startswith(_NOTES.get(what, what)) for note in counts.notes), what
+        assert f"{kind}-{what}" in BY_NAME
+
+
+def run(fault: Fault, seed: int, folder: Path) -> Counts:
     round = Round(folder, seed, fault.short, is_short=True)
     try:
         counts = fault.run(round)
@@ -47,6 +52,7 @@ def run(fault: Fault, seed: int, folder: Path) -> None:
         round.history.close()
     assert counts.done >= fault.short
     assert counts.acked > 0
+    return counts
 
 
 def test_every_fault_has_a_short_form_and_a_goal() -> None:
