@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -47,6 +48,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: rank(item.nodeid))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: they are not looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
