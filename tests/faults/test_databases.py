@@ -155,7 +155,7 @@ def test_a_move_is_carried_on_when_the_server_that_began_it_dies(
         assert Emo(talks[0], "/queue/1").get(f"_move/{reference}").json["status"] == "IN_PROGRESS"
     assert end(Emo(talks[0], "/queue/1"), reference)["status"] == "COMPLETE"
     with opened(cluster.store) as store, store.unit(write=False) as unit:
-        assert unit.moves.find(reference).moved == COUNT
+        assert unit.moves.find(reference, 0).moved == COUNT
         assert peek_all(unit, "here") == []
         assert peek_all(unit, "there") == [b"%d" % number for number in range(COUNT)]
         assert held.body == b"0"

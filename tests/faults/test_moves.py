@@ -36,7 +36,7 @@ class Watched:
 
     def move(self, reference: str) -> Move:
         with self.store.unit(write=False) as unit:
-            return unit.moves.find(reference)
+            return unit.moves.find(reference, 0)
 
     def kill_when_moved(self, reference: str, count: int, server: ServerProcess) -> MoveStatus:
         """Nothing moves between the look at it and the end of the server."""
@@ -45,7 +45,7 @@ class Watched:
         def killed() -> bool:
             nonlocal status
             with contextlib.suppress(StoreBusy), self.store.unit() as unit:
-                move = unit.moves.find(reference)
+                move = unit.moves.find(reference, 0)
                 if move.moved >= count:
                     server.kill()
                     status = move.status

@@ -191,9 +191,9 @@ def test_a_move_remembers_who_started_it(verbs: Verbs) -> None:
         unit.moves.cancel("m2", verbs.now)
         unit.moves.start("m3", "a", "b", verbs.now)
     with verbs.unit() as unit:
-        assert unit.moves.find("m1").by == ANN
-        assert unit.moves.hold("m1") == unit.moves.find("m1")
-        assert unit.moves.find("m2").by == Actor(None, "emodb")
+        assert unit.moves.find("m1", verbs.now).by == ANN
+        assert unit.moves.hold("m1", verbs.now) == unit.moves.find("m1", verbs.now)
+        assert unit.moves.find("m2", verbs.now).by == Actor(None, "emodb")
         assert unit.moves.step("m3", verbs.now, 10).by is None
 
 

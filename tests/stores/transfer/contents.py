@@ -186,7 +186,7 @@ def contents(url: str) -> dict[str, object]:
             "ledger": unit.ledger.rows(0, 100_000),
             "keys": unit.keys.list(),
             "actions": unit.actions.list(None, 100),
-            "moves": [unit.moves.find(move_id) for move_id in ("whole", "broken", "half", "chosen", "as new")],
+            "moves": [unit.moves.find(move_id, 0) for move_id in ("whole", "broken", "half", "chosen", "as new")],
             "unfinished": unit.moves.unfinished(),
             "last_seq": unit.messages.last_seq(),
             "secret": store.secret,
