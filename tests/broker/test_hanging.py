@@ -139,7 +139,7 @@ async def test_while_it_hangs_nothing_is_gathered(
     await back(bench)
     assert b"99" not in await bench.seen()
     assert first
-    said = [record.message for record in caplog.records if record.name.startswith("penstock.broker")]
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("penstock.broker")]
     assert [word.partition(" for ")[0] for word in said] == ["the store has not answered", "the store answers again"]
 
 

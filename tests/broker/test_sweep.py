@@ -72,7 +72,7 @@ async def test_a_sweep_that_fails_is_followed_by_another(
     bench.broker.start()
     await asyncio.sleep(10)
     assert await bench.count("brief") == 0
-    logged = [record for record in caplog.records if record.name == chores.__name__ and "sweep" in record.message]
+    logged = [record for record in caplog.records if record.name == chores.__name__ and "sweep" in record.getMessage()]
     assert bool(logged) == isinstance(error, ValueError)
     bench.broker.stop()
 

@@ -114,7 +114,7 @@ def test_one_failure_repeats_one_message(client, other, caplog):
     assert sorted(seen) == [("1", 1), ("2", 1), ("3", 1), ("3", 2), ("4", 1), ("5", 1)]
     assert worked == Worked(acked=5, released=1)
     [told] = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert "its handler failed" in told.message
+    assert "its handler failed" in told.getMessage()
     assert "cannot do 3" in caplog.text
 
 
