@@ -64,8 +64,9 @@ test: $(if $(filter-out -n auto,$(PYTEST_ARGS)),,test-plain) test-programs .venv
 test-plain: test-programs .venv/.ready
 	PENSTOCK_TEST_WORKERS=$(PLAIN_WORKERS) .venv-dev/bin/pytest $(PYTEST_ARGS) $(PLAIN_ARGS) $(PLAIN_TESTS)
 
-# What the tests use beside the server and their tools: real programs, and the real clients of the SQS API.
-test-programs: .venv-dev/.ready .venv-clients/.ready .venv-clients-query/.ready
+# What the tests use beside the server and their tools: real programs, the real clients of the SQS API, and the programs
+# that others read a lake with.
+test-programs: .venv-dev/.ready .venv-clients/.ready .venv-clients-query/.ready .venv-lakes/.ready
 	PATH="$(CURDIR)/.venv-dev/bin:$$PATH" tests/prepare.sh
 
 # Spark's classes as a JVM keeps them: a session of the tests starts in half the time. They do without where this fails.
@@ -146,9 +147,10 @@ build/%/.ready: setup.py pyproject.toml $(SOURCES) devtools/build_package.sh .ve
 	.venv-dev/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-# Clients of the SQS API: an SDK of today with all that builds on it, and one that still speaks the query protocol. None
-# of theirs may reach the server or its tools, whose versions they would decide.
-.venv-clients/.ready .venv-clients-query/.ready: .venv-%/.ready: requirements/%.txt
+# Clients of the SQS API: an SDK of today with all that builds on it, and one that still speaks the query protocol. And
+# other readers of a lake, with a server that speaks the API of S3. None of theirs may reach the server or its tools,
+# whose versions they would decide.
+.venv-clients/.ready .venv-clients-query/.ready .venv-lakes/.ready: .venv-%/.ready: requirements/%.txt
 	$(call make_environment,.venv-$*)
 	.venv-$*/bin/$(INSTALL) $<
 	touch $@
@@ -175,7 +177,8 @@ requirements:
 	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.txt
 	$(COMPILE) --upgrade requirements/clients-query.in -o requirements/clients-query.txt
 	$(COMPILE) --upgrade requirements/fuzz.in -o requirements/fuzz.txt
+	$(COMPILE) --upgrade requirements/lakes.in -o requirements/lakes.txt
 
 clean:
-	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-fuzz .venv-peers .mypy_cache \
+	rm -rf build .venv .venv-build .venv-clients .venv-clients-query .venv-dev .venv-fuzz .venv-lakes .venv-peers .mypy_cache \
 		.ruff_cache .import_linter_cache .hypothesis .coverage
