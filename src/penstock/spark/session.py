@@ -162,13 +162,13 @@ def _quieten_queries() -> None:
 
 
 def end_java() -> None:
-    """End the Java process that sessions of this process have run on, and wait until it is gone. A session that is
-    opened afterwards starts another one."""
+    """End the Java process that sessions of this process have run on, unless one is still open, and wait until it is
+    gone. A session that is opened afterwards starts another one."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:
+    if gateway is None or process is None or SparkContext._active_spark_context is not None:
         return
     with suppress(Exception):  # it may be gone already
         gateway.shutdown()

@@ -5,6 +5,7 @@ was: in a task, in a Python worker, or in a Java that did not start.
 from __future__ import annotations
 
 import re
+import signal
 
 import click
 
@@ -28,10 +29,13 @@ class JobEnded(click.ClickException):
         self.exit_code = exit_code  # type: ignore[misc]
 
 
-def failure_of(error: BaseException, said: str = "") -> click.ClickException:
-    """`said` is what Spark has written while the job ran."""
+def failure_of(error: BaseException, said: str = "", java: int | None = None) -> click.ClickException:
+    """`said` is what Spark has written while the job ran, and `java` how its Java has ended, where it has."""
     from penstock.spark.errors import InvalidOption, JavaMissing, JobFailed, SparkMissing
 
+    if java is not None and (_is_of_spark(error) or isinstance(error, ConnectionError)):
+        how = f"by {signal.Signals(-java).name}" if java < 0 else f"with exit code {java}"
+        return JobEnded(f"the Java that Spark runs on has ended {how}: was there too little memory?")
     match error:
         case click.ClickException():
             return error
@@ -43,7 +47,7 @@ def failure_of(error: BaseException, said: str = "") -> click.ClickException:
             return JobEnded(line_of(error), code_of(error))
         case ValueError():
             return click.UsageError(str(error))
-    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+    if not _is_of_spark(error):
         return JobEnded(f"this should not happen: {type(error).__name__}: {_short(str(error))}")
     return _of_spark(text_of(error), said)
 
@@ -51,10 +55,11 @@ def failure_of(error: BaseException, said: str = "") -> click.ClickException:
 def is_slow_start(error: BaseException) -> bool:
     """Whether a Python process of Spark took longer to start than Spark waits for it, which no setting changes: on a
     machine that is very busy it may, and the next time it may not."""
-    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
-        return False
-    text = text_of(error)
-    return any(words in text for words in _NO_CONNECTION_BACK)
+    return _is_of_spark(error) and any(words in text_of(error) for words in _NO_CONNECTION_BACK)
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
 
 
 def text_of(error: BaseException) -> str:

@@ -88,7 +88,7 @@ def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     progress = fitting()
     server = next((it for it in (*arguments, *options.values()) if hasattr(it, "api_key")), None)
     failure: click.ClickException | None = None
-    with Stopping() as stopping:
+    with Stopping() as stopping, log.taking_the_rest():
         try:
             run = _run_of(options, progress, str(log.path))
             look(context, server, run)
@@ -100,7 +100,7 @@ def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
             if stopping.signal is not None:
                 failure = ToldToStop(stopping.signal)
                 raise failure from error
-            failure = failure_of(error, log.said())
+            failure = failure_of(error, log.said(), _how_java_ended())
             log.add(error, () if server is None or not server.api_key else (server.api_key,))
             if not isinstance(failure, click.UsageError):
                 failure = JobEnded(f"{failure.format_message()} (stack trace: {log.path})", failure.exit_code)
@@ -134,6 +134,14 @@ def _leave_nothing(stopping: Stopping) -> None:
         end_java()
     if stopping.signal is not None:
         kill_descendants()
+
+
+def _how_java_ended() -> int | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from penstock.spark.session import how_java_ended
+
+    return how_java_ended()
 
 
 def imported(module: str, name: str) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +29,21 @@ class JobLog:
             handle, name = os.open(wanted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), wanted
         os.close(handle)
         self.path = Path(name)
+
+    @contextmanager
+    def taking_the_rest(self) -> Iterator[None]:
+        """What libraries log and warn of while a job runs comes here too: py4j, for one, has a stack trace for every
+        connection to a Java that ends."""
+        handler = logging.FileHandler(self.path, delay=True)
+        handler.setLevel(logging.WARNING)
+        logging.getLogger().addHandler(handler)
+        logging.captureWarnings(True)
+        try:
+            yield
+        finally:
+            logging.captureWarnings(False)
+            logging.getLogger().removeHandler(handler)
+            handler.close()
 
     def said(self) -> str:
         """By Spark, so far."""
