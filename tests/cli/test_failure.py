@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkRuntimeError, PythonException, SparkRuntimeException
 
-from penstock.cli.pipeline.failure import failure_of, is_slow_start
+from penstock.cli.pipeline.failure import failure_of
 from penstock.client import QueueNotFound, Unavailable
 from penstock.spark.errors import JavaMissing, JobFailed
 
@@ -89,16 +89,3 @@ def test_a_java_that_ends_is_the_cause_of_what_follows() -> None:
     assert failure_of(ConnectionRefusedError(111, "Connection refused"), java=-9).format_message() == line
     assert failure_of(SparkRuntimeException("Answer from Java side is empty"), java=-9).format_message() == line
     assert failure_of(JobFailed("stop here"), java=-9).format_message() == "stop here"
-
-
-@pytest.mark.parametrize(
-    ("error", "slow"),
-    [
-        (SparkRuntimeException("org.apache.spark.SparkException: Python worker failed to connect back."), True),
-        (SparkRuntimeException("Timed out while waiting for the Python worker to connect back"), True),
-        (SparkRuntimeException("Python worker exited unexpectedly (crashed)"), False),
-        (JobFailed("Python worker failed to connect back"), False),
-    ],
-)
-def test_slow_starts(error: Exception, slow: bool) -> None:
-    assert is_slow_start(error) is slow

@@ -86,6 +86,9 @@ def _for_a_driver(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
+        # How long either side waits for the other to connect with what was collected, which may be more than Spark's
+        # fifteen seconds on a machine that is very busy.
+        "spark.python.authenticate.socketTimeout": "5m",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()}",
     }
     if master.startswith("local"):
@@ -182,12 +185,21 @@ def end_java() -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def how_java_ended() -> int | None:
-    """The exit code of the Java process, less than 0 for a signal; None where there is none, or it still runs."""
+def how_java_ended(error: BaseException) -> int | None:
+    """The exit code of the Java process, less than 0 for a signal; None where there is none, or it still runs.
+
+    One that is cut off from its Java is often earlier than the end of that process.
+    """
     from pyspark import SparkContext
 
     process = getattr(SparkContext._gateway, "proc", None)
-    return None if process is None else process.poll()
+    if process is None:
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+            return int(process.wait(_LONGEST_END_S))
+    code: int | None = process.poll()
+    return code
 
 
 def _is_running() -> bool:

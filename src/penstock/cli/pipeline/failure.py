@@ -19,7 +19,6 @@ _NAMED = re.compile(r"^(?:[\w$]+\.)*([\w$]+): (.+)$")
 _PLAIN = ("SparkException", "PySparkRuntimeError", "PySparkException", "IOException", "OSError", "Exception", "Error")
 _MAIN = re.compile(r'^Exception in thread "main" (.+)$', re.MULTILINE)
 _LONGEST = 600
-_NO_CONNECTION_BACK = ("Python worker failed to connect back", "waiting for the Python worker to connect back")
 _NO_JAVA = ("JAVA_GATEWAY_EXITED",)
 
 
@@ -50,12 +49,6 @@ def failure_of(error: BaseException, said: str = "", java: int | None = None) ->
     if not _is_of_spark(error):
         return JobEnded(f"this should not happen: {type(error).__name__}: {_short(str(error))}")
     return _of_spark(text_of(error), said)
-
-
-def is_slow_start(error: BaseException) -> bool:
-    """Whether a Python process of Spark took longer to start than Spark waits for it, which no setting changes: on a
-    machine that is very busy it may, and the next time it may not."""
-    return _is_of_spark(error) and any(words in text_of(error) for words in _NO_CONNECTION_BACK)
 
 
 def _is_of_spark(error: BaseException) -> bool:

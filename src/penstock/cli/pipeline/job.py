@@ -18,7 +18,7 @@ import click
 
 from penstock.cli.options import DEFAULT_URL, Duration
 from penstock.cli.output import note, print_json
-from penstock.cli.pipeline.failure import JobEnded, failure_of, is_slow_start
+from penstock.cli.pipeline.failure import JobEnded, failure_of
 from penstock.cli.pipeline.log import JobLog
 from penstock.cli.pipeline.look import look
 from penstock.cli.pipeline.stopping import Stopping, ToldToStop, kill_descendants
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 # What the extra `spark` brings.
 _OF_SPARK = ("pyspark", "pyarrow", "py4j")
-_TRIES = 3
 _SAY_AGAIN_S = 60.0
 
 
@@ -100,7 +99,7 @@ def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
             if stopping.signal is not None:
                 failure = ToldToStop(stopping.signal)
                 raise failure from error
-            failure = failure_of(error, log.said(), _how_java_ended())
+            failure = failure_of(error, log.said(), _how_java_ended(error))
             log.add(error, () if server is None or not server.api_key else (server.api_key,))
             if not isinstance(failure, click.UsageError):
                 failure = JobEnded(f"{failure.format_message()} (stack trace: {log.path})", failure.exit_code)
@@ -112,18 +111,18 @@ def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 
 def _started(job: Callable[..., Any], *arguments: Any, run: Run, **options: Any) -> Any:
-    """Jobs can be run again at any time, so one that Spark could not start a worker for is."""
-    for left in reversed(range(_TRIES)):
+    """Jobs can be run again at any time, so one whose Python process Spark did not wait for is."""
+    from penstock.spark.slow_start import TRIES, is_slow_start, said_of
+
+    tried = 0
+    while True:
+        tried += 1
         try:
             return job(*arguments, run=run, **options)
         except Exception as error:
-            if not left or not is_slow_start(error):
+            if tried >= TRIES or not is_slow_start(error):
                 raise
-            run.progress.say(
-                "a Python worker took longer to start than Spark waits for it, as on a very busy machine: "
-                f"starting again, {_TRIES - left + 1} of {_TRIES}"
-            )
-    raise AssertionError
+        run.progress.say(said_of(tried))
 
 
 def _leave_nothing(stopping: Stopping) -> None:
@@ -136,12 +135,12 @@ def _leave_nothing(stopping: Stopping) -> None:
         kill_descendants()
 
 
-def _how_java_ended() -> int | None:
+def _how_java_ended(error: BaseException) -> int | None:
     if "pyspark" not in sys.modules:
         return None
     from penstock.spark.session import how_java_ended
 
-    return how_java_ended()
+    return how_java_ended(error)
 
 
 def imported(module: str, name: str) -> Any:
