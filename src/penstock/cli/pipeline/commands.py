@@ -67,20 +67,21 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
 @click.option(
     "--limit",
     type=WholeNumber(1, limits.SHIPMENT_ROWS),
-    default=100_000,
+    default=1_000_000,
     show_default=True,
-    help="Messages per shipment.",
+    help="Messages per shipment, which is a file.",
 )
 @click.option("--max-messages", type=WholeNumber(min=1), metavar="N", help="Stop after N messages.")
+@click.option("--lanes", type=WholeNumber(1, 1_000), metavar="N", help="Shipments at once; by cores if left out.")
 @click.option(
-    "--format",
+    "--body",
+    "body_format",
     type=click.Choice(["binary", "text", "json"]),
     default="binary",
     show_default=True,
     help="What the column body is to be.",
 )
 @click.option("--schema", metavar="DDL", help="Fields of JSON bodies, such as 'id int, note string'.")
-@click.option("--partitions", type=WholeNumber(1, 10_000), help="Files per shipment; one a core if left out.")
 @click.option(
     "--hold",
     "hold_ms",
@@ -89,20 +90,21 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
     show_default=True,
     help="How long a silent drain keeps messages.",
 )
+@click.option("--wait", is_flag=True, help="Wait while another drain of the same consumer runs.")
 @dry_run_option
 @server_options
 @spark_options
 @json_option
-def drain(as_json: bool, format: str, schema: str | None, hold_ms: int, **options: Any) -> int | None:
+def drain(as_json: bool, body_format: str, schema: str | None, hold_ms: int, **options: Any) -> int | None:
     """Move the ready messages of a queue to Parquet files in the lake, each once.
 
     A drain that was interrupted is finished by running it again.
     """
-    if (format == "json") != (schema is not None):
-        raise click.UsageError("--format json and --schema go together")
+    if (body_format == "json") != (schema is not None):
+        raise click.UsageError("--body json and --schema go together")
     if hold_ms < 1000:
         raise click.UsageError("--hold is at least 1s")
-    body = imported(_JOBS, "Body")(format, schema)
+    body = imported(_JOBS, "Body")(body_format, schema)
     return run(imported(_JOBS, "drain"), as_json, server_of(options), body=body, hold_ms=hold_ms, **options)
 
 

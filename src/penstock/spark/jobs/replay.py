@@ -172,11 +172,12 @@ class _Replay:
     # From the lake
 
     def from_lake(self, lake: Lake, label: str) -> None:
-        found = folders.files(self.spark, lake.messages)
-        messages = lake.reader()
+        places = {lake.storage.address(place.file): place for place in lake.shipped()}
+        found = folders.files(self.spark, *places) if places else []
 
         def read(file: File) -> DataFrame:
-            return drafts(matching(messages(file.path), self.summary.where))
+            place = places[file.path.removeprefix("file:")]
+            return drafts(matching(lake.read_messages(places=[place]), self.summary.where))
 
         def key(file: File) -> str:
             return f"replay-{key_of(file, self.summary.to, [self.summary.where, label])}"

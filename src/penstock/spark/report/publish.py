@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from penstock.spark.errors import JobFailed
-from penstock.spark.folders import is_connect
+from penstock.spark.tasks import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
