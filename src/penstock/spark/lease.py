@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from uuid import uuid4
 
 from penstock.client import Client, ClientError, LeaseHeld
 from penstock.spark.errors import JobFailed
@@ -37,7 +38,7 @@ class Lease:
         self._progress = progress
         self._wait = wait
         self._hold_ms = hold_ms
-        self.holder = f"{_this_host()} {os.getpid()}.{_started_at(os.getpid())}"
+        self.holder = f"{_this_host()} {os.getpid()}.{_started_at(os.getpid())}.{uuid4().hex[:8]}"
         self._stopped = threading.Event()
         self._lost_to: str | None = None
         self._thread = threading.Thread(target=self._prolong, name=f"lease of {name}", daemon=True)
@@ -120,5 +121,6 @@ def _started_at(pid: int) -> str:
 def _is_dead(holder: str) -> bool:
     """Whether it can be seen from here that the holder has died."""
     host, _, process = holder.rpartition(" ")
-    pid, _, started_at = process.partition(".")
+    pid, _, rest = process.partition(".")
+    started_at = rest.partition(".")[0]
     return host == _this_host() and pid.isdecimal() and started_at != "" and _started_at(int(pid)) != started_at
