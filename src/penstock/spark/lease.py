@@ -55,6 +55,10 @@ class Lease:
         with suppress(ClientError):
             self._client.drop_lease(self._queue, self._name, self.holder)
 
+    @property
+    def is_prolonged(self) -> bool:
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """It is no longer prolonged, and ends by itself unless it is dropped."""
         self._stopped.set()

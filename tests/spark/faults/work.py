@@ -64,11 +64,11 @@ def others(spark: Any, url: str, folder: str) -> None:
     sys.stdout.write(json.dumps(told))
 
 
-def drain(spark: Any, url: str, lake: str, limit: int, partitions: int) -> None:
+def drain(spark: Any, url: str, lake: str, limit: int) -> None:
     """The queue "q" to the lake, in shipments of the limit."""
     from penstock.spark.jobs import Run, Server, drain
 
-    drain(Server(url), "q", lake, limit=limit, run=Run(spark, partitions=partitions))
+    drain(Server(url), "q", lake, limit=limit, run=Run(spark))
 
 
 def main() -> None:
