@@ -17,6 +17,7 @@ from bench import (
     beside,
     console,
     databases,
+    drains,
     emodb,
     foundation,
     gq,
@@ -51,6 +52,7 @@ MEASURES: dict[str, Measure] = {
     **databases.MEASURES,
     **gq.MEASURES,
     **pipeline.MEASURES,
+    **drains.MEASURES,
     **workers.MEASURES,
     **sqs.MEASURES,
     **metrics.MEASURES,
@@ -60,7 +62,7 @@ MEASURES: dict[str, Measure] = {
 
 
 # Unless they are asked for by name.
-NOT_QUICK = ("peers", "peers-depth", "pipeline", "stalls")
+NOT_QUICK = ("peers", "peers-depth", "pipeline", "drains", "stalls")
 QUICK_SECONDS = 1.0
 
 
