@@ -40,6 +40,7 @@ ABOVE_THE_STORE = (
     "bridge/remote",
     "broker/arrivals",
     "broker/broker",
+    "broker/calm",
     "broker/commit",
     "broker/counting",
     "broker/express",

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from penstock.broker.arrivals import Arrivals
+from penstock.broker.calm import Calm
 from penstock.broker.counting import Counting
 from penstock.broker.lanes import Lanes
 from penstock.broker.messages import ReleaseLate
 from penstock.broker.operations import UNSERVED, Ack, Again, Claim, Operation, Send, SendOnce, Task, Work, serve, tell
-from penstock.broker.pace import Pace
 from penstock.broker.polls import Polls
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable
@@ -276,7 +276,7 @@ class Units:
         self.had_room = True
         self._counting = counting
         self._stopwatch = stopwatch
-        self._pace = Pace(store.limits, stopwatch)
+        self._calm = Calm(store.limits, stopwatch)
         self._store = store
         self._clock = clock
 
@@ -322,7 +322,7 @@ class Units:
         writes = any(operation.writes for operation in operations)
         began = self._stopwatch()
         with self._store.unit(writes) as unit:
-            serve(unit, operations, self.now(), self.limits, self._pace)
+            serve(unit, operations, self.now(), self.limits, self._calm.pace(operations))
             stirred, happened = set(unit.stirred), dict(unit.happened)
             ending = self._stopwatch()
         self._counting.ended(began, ending, self._stopwatch(), writes, happened)
