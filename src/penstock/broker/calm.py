@@ -31,7 +31,7 @@ class Calm:
             shipment_step_rows=limits.shipment_step_rows * times,
             page_step_rows=limits.page_step_rows * times,
         )
-        self._calm = Pace(larger, stopwatch)
+        self._calm = self._usual if times == 1 else Pace(larger, stopwatch)
 
     def pace(self, operations: list[Operation]) -> Pace:
         """The pace of a unit with these operations."""
