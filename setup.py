@@ -40,7 +40,6 @@ ABOVE_THE_STORE = (
     "bridge/remote",
     "broker/arrivals",
     "broker/broker",
-    "broker/calm",
     "broker/commit",
     "broker/counting",
     "broker/express",

@@ -1,11 +1,11 @@
-"""Whether steps may be larger, because nobody waits for them."""
+"""Whether steps may be larger, because no one waits for them."""
 
 from __future__ import annotations
 
 import pytest
 
-from penstock.broker.calm import Calm
 from penstock.broker.chores import Sweep
+from penstock.broker.commit import Calm
 from penstock.broker.operations import Operation, Send, Work
 from penstock.broker.shipments import ReadShipment
 from penstock.limits import Limits

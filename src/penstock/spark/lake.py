@@ -5,11 +5,11 @@
     <lake>/_manifests/messages/queue=<q>/consumer=<c>/<n>-<claimed_at>.json
     <lake>/_manifests/ledger/consumer=<c>/<n>-<claimed_at>.json
 
-A shipment is one file, and its name says which claim of which number it holds, so whoever writes it writes the same
-rows to the same place: a task that is tried again, or two drains at once, replace a file by its like. It appears in one
-step, on disks and on object stores alike, so a reader that knows nothing of all this, such as a glob over `*.parquet`,
-sees whole shipments only. When the file is in place its manifest is put; only what has a manifest is settled, and only
-that is what the jobs read. Nothing here talks to a server.
+A shipment is one file, and its name says which claim of which number it holds, so any task that writes it writes the
+same rows to the same place: a task that is tried again, or two drains at once, replace a file by its like. It appears
+in one step, on disks and on object stores alike, so a reader that knows nothing of all this, such as a glob over
+`*.parquet`, sees whole shipments only. When the file is in place its manifest is put; only what has a manifest is
+settled, and only that is what the jobs read. Nothing here talks to a server.
 """
 
 from __future__ import annotations

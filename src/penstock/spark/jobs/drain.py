@@ -123,7 +123,7 @@ class _Budget:
             return taken
 
     def close(self) -> None:
-        """Nobody may claim any more."""
+        """No one may claim any more."""
         with self._lock:
             self._left = 0
             self._is_closed = True
