@@ -16,6 +16,7 @@ from penstock.cli.pipeline.job import (
     imported,
     json_option,
     lake_option,
+    log_option,
     run,
     server_of,
     server_options,
@@ -236,6 +237,7 @@ def dedup(as_json: bool, **options: Any) -> int | None:
 @click.option("--messages", type=WholeNumber(min=1), default=5_000, show_default=True, help="Orders to make up.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes up the same day.")
 @click.option("--master", metavar="MASTER", help="Where Spark runs. [default: local[*,4]]")
+@log_option
 @json_option
 def demo(as_json: bool, **options: Any) -> int | None:
     """Run a private server, a made-up day of orders through it, and every job; say where to look."""
