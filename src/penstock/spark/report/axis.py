@@ -58,6 +58,10 @@ class Axis:
     def begin(self, number: int) -> int:
         return self.start_ms + number * self.width_ms
 
+    def first(self, number: int) -> int:
+        """Where a stretch begins, or begins to count."""
+        return max(self.begin(number), self.from_ms)
+
     def end(self, number: int) -> int:
         """Where a stretch ends, or stops to count."""
         return min(self.begin(number + 1), self.to_ms)
