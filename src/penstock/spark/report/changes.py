@@ -14,6 +14,9 @@ from penstock.spark.report.tables import Days, Durations, Figure
 _SAME_DURATION = 0.05
 _SAME_COUNT = 0.005
 _SAME_SHARE = 0.0005
+# What differs by less is said, but is neither better nor worse.
+_NOTABLE = 0.1
+_NOTABLE_SHARE = 0.005
 # From here on, "3 times as many" is easier to grasp than "200 % more".
 _TIMES = 2.0
 
@@ -34,22 +37,21 @@ def counts(what: str, before: int, now: int, *, bad: bool = False) -> Change:
     """`bad` are those of which more is worse."""
     if before == now:
         return Change(what, count(now), count(before), "=", "the same")
-    tone = "neither" if not bad else "worse" if now > before else "better"
     if not before or not now:
         words = "none the day before" if not before else "none any more"
     else:
         words = _compared(before, now, _SAME_COUNT, ("more", "fewer"), "many")
-    return Change(what, count(now), count(before), _arrow(words, before, now), words, tone if _differs(words) else "neither")
+    tone = _tone(now - before, _NOTABLE * before) if bad else "neither"
+    return Change(what, count(now), count(before), _arrow(words, before, now), words, tone)
 
 
 def durations(what: str, before: float | None, now: float | None) -> Change:
     told = (what, duration(now), duration(before))
     if before is None or now is None:
-        missing = "nothing to compare" if before is None and now is None else "none the day before"
-        return Change(*told, "=", missing if before is None else "none that day")
+        return Change(*told, "=", "nothing to compare")
     # What takes less than a millisecond counts as one, or the next one would be infinitely longer.
     words = _compared(max(before, 1), max(now, 1), _SAME_DURATION, ("longer", "shorter"), "long")
-    tone = "neither" if not _differs(words) else "worse" if now > before else "better"
+    tone = _tone(now - before, _NOTABLE * max(before, 1))
     return Change(*told, _arrow(words, before, now), words, tone)
 
 
@@ -63,7 +65,7 @@ def shares(what: str, before: float | None, now: float | None) -> Change:
         return Change(*told, "=", "about the same" if now != before else "the same")
     shown = f"{points:.2g}" if points < 10 else f"{points:.0f}"
     words = f"{shown} {'point' if shown == '1' else 'points'} {'more' if now > before else 'less'}"
-    return Change(*told, _arrow(words, before, now), words, "worse" if now > before else "better")
+    return Change(*told, _arrow(words, before, now), words, _tone(now - before, _NOTABLE_SHARE))
 
 
 def changes(before: Figure, now: Figure) -> list[Change]:
@@ -107,6 +109,11 @@ def _per_cent(share: float) -> str:
     percent = share * 100
     # Ninety-nine and a half of a hundred are not all of them.
     return f"{percent:.0f} %" if 1 <= percent < 99 else f"{percent:.2g} %" if percent < 1 else f"{percent:.1f} %"
+
+
+def _tone(by: float, notable: float) -> str:
+    """Of figures of which less is better."""
+    return "neither" if abs(by) < notable else "worse" if by > 0 else "better"
 
 
 def _differs(words: str) -> bool:

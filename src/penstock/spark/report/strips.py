@@ -59,8 +59,13 @@ def levels(bounds: Sequence[int]) -> list[tuple[int, str]]:
     lowest = LEVELS - len(bounds)
     if not bounds:
         return []
-    named = [f"under {duration(bounds[0])}", *(f"from {duration(it)}" for it in bounds)]
+    named = [f"under {_round(bounds[0])}", *(f"from {_round(it)}" for it in bounds)]
     return [(lowest + place, name) for place, name in enumerate(named)]
+
+
+def _round(ms: int) -> str:
+    """Of whole minutes, hours and days no more is said."""
+    return duration(ms).removesuffix(" 0 s").removesuffix(" 0 min").removesuffix(" 0 h")
 
 
 def labels(axis: Axis) -> list[tuple[float, str]]:
