@@ -32,6 +32,8 @@ OTHERS = ""
 # A duration is off by half a step at most: 2^(1/32), that is 2.2 %.
 _STEPS = 16
 ACCURACY = 2 ** (1 / (2 * _STEPS)) - 1
+# Up to here a step holds at most one whole number of milliseconds.
+_FINE_MS = 1 / (2 ** (1 / _STEPS) - 1)
 
 # A counted thing is one number, `code`: its queue, stretch, kind and duration, in this order of weight. Grouping by one
 # number is much faster than by four, and than by a text. Queue 0 stands for all that are not told one by one. Stretch
@@ -289,8 +291,9 @@ def _duration(micros: Column) -> Column:
 
 
 def _milliseconds(duration: Column) -> Column:
-    """The middle of the step; whole, which makes it exact where steps are finer than milliseconds."""
-    return F.when(duration == 0, 0.0).otherwise(F.round(F.pow(F.lit(2.0), (duration - 0.5) / _STEPS)))
+    """The middle of the step; whole where steps are finer than milliseconds, which makes it exact."""
+    middle = F.pow(F.lit(2.0), (duration - 0.5) / _STEPS)
+    return F.when(duration == 0, 0.0).when(middle < _FINE_MS, F.round(middle)).otherwise(middle)
 
 
 def _sum(name: str, condition: Column) -> Column:
