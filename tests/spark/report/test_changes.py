@@ -24,7 +24,8 @@ def test_counts_are_compared_in_words(before: int, now: int, arrow: str, words: 
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "tone"), [(10, 10, "neither"), (100, 105, "neither"), (10, 12, "worse"), (10, 8, "better"), (0, 1, "worse")]
+    ("before", "now", "tone"),
+    [(10, 10, "neither"), (100, 105, "neither"), (10, 12, "worse"), (10, 8, "better"), (0, 1, "worse")],
 )  # fmt: skip
 def test_more_that_is_lost_is_worse(before: int, now: int, tone: str) -> None:
     assert counts("lost", before, now, bad=True).tone == tone

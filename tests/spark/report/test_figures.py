@@ -172,7 +172,11 @@ def test_two_days_are_compared_up_to_the_same_time(ledger: Ledger) -> None:
         row(1, -24 * HOUR, wait=10), row(2, -23 * HOUR, wait=12), row(3, wait=14, receives=2),
         row(4, HOUR, wait=16), row(5, -48 * HOUR),
     ]  # fmt: skip
-    found = days_of((it.asDict() for it in figures.days(ledger(rows), midnight, EIGHT + 30 * MINUTE, ["jobs"]).collect()), midnight, EIGHT)
+    found = days_of(
+        (it.asDict() for it in figures.days(ledger(rows), midnight, EIGHT + 30 * MINUTE, ["jobs"]).collect()),
+        midnight,
+        EIGHT,
+    )
     before, now = found.pairs["jobs"]
     assert (before.finished, before.wait, before.redelivered) == (1, (10, 10, 10), 0)
     assert (now.finished, now.wait, now.redelivered) == (1, (14, 14, 14), 1)
@@ -181,7 +185,12 @@ def test_two_days_are_compared_up_to_the_same_time(ledger: Ledger) -> None:
 
 def test_causes_are_counted_by_all_that_the_ledger_tells(ledger: Ledger) -> None:
     rows = [row(number, outcome="dead-lettered", receives=5) for number in range(1, 4)]
-    rows += [row(4, wait=None, outcome="expired"), row(5, outcome="failed", receives=40), row(6), row(7, outcome="moved")]
+    rows += [
+        row(4, wait=None, outcome="expired"),
+        row(5, outcome="failed", receives=40),
+        row(6),
+        row(7, outcome="moved"),
+    ]
     found = [Cause(**it.asDict()) for it in figures.causes(ledger(rows), 10).collect()]
     assert [(it.messages, it.outcome, it.why) for it in found] == [
         (3, "dead-lettered", "handed out 5 times and not acked"),

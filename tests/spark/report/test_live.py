@@ -12,7 +12,18 @@ MINUTE = 60_000
 def history(since: list[int], ready: list[int | None], ages: list[int | None]) -> History:
     nothing = [0] * len(since)
     rest = dict.fromkeys(
-        ("sent", "claims", "redelivered", "acked", "expired", "dead_lettered", "failed", "purged", "moved", "collapsed"),
+        (
+            "sent",
+            "claims",
+            "redelivered",
+            "acked",
+            "expired",
+            "dead_lettered",
+            "failed",
+            "purged",
+            "moved",
+            "collapsed",
+        ),
         nothing,
     )
     claimed = [None if it is None else 1 for it in ready]
@@ -22,7 +33,9 @@ def history(since: list[int], ready: list[int | None], ages: list[int | None]) -
 def test_a_stretch_has_what_was_counted_last_in_it() -> None:
     since = [EIGHT + number * 10 * MINUTE for number in range(-1, 13)]
     ready: list[int | None] = [None, 1, 2, 3, 4, 5, 6, 7, None, 9, *[None] * 4]
-    told = over_time(history(since, ready, [None if it is None else it * 100 for it in ready]), Axis(EIGHT, HOUR_MS, 3), 5)
+    told = over_time(
+        history(since, ready, [None if it is None else it * 100 for it in ready]), Axis(EIGHT, HOUR_MS, 3), 5
+    )
     assert (told.total, told.depths, told.ages) == (5, [6 + 2, 9 + 2, None], [600, 900, None])
 
 

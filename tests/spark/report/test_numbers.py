@@ -169,7 +169,9 @@ def test_the_figures_are_what_plain_python_makes_of_the_rows(
     known = [
         it for it in everything if it.finished >= (since or 0) and (until is None or it.sent < until)
     ]  # fmt: skip
-    names = [name for name, _ in sorted(Counter(it.queue for it in known).items(), key=lambda it: (-it[1], it[0]))[:TOLD]]
+    names = [
+        name for name, _ in sorted(Counter(it.queue for it in known).items(), key=lambda it: (-it[1], it[0]))[:TOLD]
+    ]
 
     stretches = read(tmp_path / "f", "stretches")
     assert {it["queue"] for it in stretches if it["of"] == "queue"} == set(names)

@@ -105,7 +105,9 @@ def test_the_latest_day_is_compared_in_words() -> None:
 def test_a_queue_without_a_day_to_compare_has_none() -> None:
     told = facts("a", "b")
     assert told.days is not None
-    page = render(replace(told, days=replace(told.days, pairs={None: (figure(2), figure(3)), "b": (figure(2), figure(3))})))
+    page = render(
+        replace(told, days=replace(told.days, pairs={None: (figure(2), figure(3)), "b": (figure(2), figure(3))}))
+    )
     assert len(re.findall("50 % more", page)) == 2
     assert "day before</h2>" not in render(replace(told, days=replace(told.days, pairs={})))
 
@@ -122,7 +124,9 @@ def test_causes_that_are_not_shown_are_counted() -> None:
 
 def test_the_worst_hour_of_a_queue_is_named() -> None:
     slow = replace(figure(), latency=(1.0, 90_000.0, 90_000.0))
-    page = render(replace(facts("a"), series={None: series(None), "a": Series("a", figure(), [figure(), slow, figure()])}))
+    page = render(
+        replace(facts("a"), series={None: series(None), "a": Series("a", figure(), [figure(), slow, figure()])})
+    )
     assert "70 ms, at most 1 min 30 s at 2026-10-09 09:00" in page
 
 

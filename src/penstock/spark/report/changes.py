@@ -74,7 +74,9 @@ def changes(before: Figure, now: Figure) -> list[Change]:
     return [
         counts("finished", before.finished, now.finished),
         *(
-            durations(f"{span} p{round(share * 100)}", _of(getattr(before, span), place), _of(getattr(now, span), place))
+            durations(
+                f"{span} p{round(share * 100)}", _of(getattr(before, span), place), _of(getattr(now, span), place)
+            )
             for span in spans
             for place, share in enumerate(PERCENTILES)
         ),

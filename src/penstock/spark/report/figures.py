@@ -97,12 +97,11 @@ def totals(rows: DataFrame, most: int) -> DataFrame:
     )
 
 
-def histogram(
-    rows: DataFrame, axis: Axis, told: Sequence[str], *, wait_where_finished: bool = False
-) -> DataFrame:
-    """Columns code, messages, oldest, again, bytes: by queue where it is among those `told`. A row counts as a send, with its wait, in the stretch it was
-    sent in; and as an end, once with its handling and once with its latency, in the stretch it finished in. The last
-    three columns are the first `sent_at` in ms, the deliveries after the first, and the sizes.
+def histogram(rows: DataFrame, axis: Axis, told: Sequence[str], *, wait_where_finished: bool = False) -> DataFrame:
+    """Columns code, messages, oldest, again, bytes: by queue where it is among those `told`. A row counts as a send,
+    with its wait, in the stretch it was sent in; and as an end, once with its handling and once with its latency, in
+    the stretch it finished in. The last three columns are the first `sent_at` in ms, the deliveries after the first,
+    and the sizes.
 
     With `wait_where_finished`, a send counts in the stretch in which the message finished.
     """

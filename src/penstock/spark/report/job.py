@@ -131,9 +131,7 @@ def _chosen(found: list[str], wanted: str | None) -> str | None:
     raise JobFailed(f"several consumers have archived the ledger there: choose one of {', '.join(found)}")
 
 
-def _facts(
-    lake: Lake, scope: Scope, queues: int, summary: ReportSummary, client: Client | None, run: Run
-) -> Facts:
+def _facts(lake: Lake, scope: Scope, queues: int, summary: ReportSummary, client: Client | None, run: Run) -> Facts:
     since, until = scope.since_ms, scope.until_ms
     empty = Facts(summary.lake, summary.consumer, system_clock(), since=since, until=until, queue=scope.queue)
     archived = lake.read_ledger().where(F.col("consumer") == (summary.consumer or ""))
@@ -156,14 +154,15 @@ def _facts(
     slowest, retried, largest = (list(most[name] or ()) for name in ("slowest", "retried", "largest"))
     wanted = sorted({*slowest, *retried, *largest})
     listed = _values(numbers.looked_up(rows, wanted, _EXCERPT_BYTES)) if wanted else []
-    order = {name: place for place, name in enumerate(names)}
+    # All queues together come first, and the small ones last.
+    order: dict[str | None, int] = {name: place for place, name in enumerate([None, *names])}
     return replace(
         empty,
         axis=axis,
         rows=total.messages,
         distinct=total.distinct,
         known_to=known_to,
-        series=dict(sorted(found.items(), key=lambda it: order.get(it[0] or "", len(order)))),
+        series=dict(sorted(found.items(), key=lambda it: order.get(it[0], len(order)))),
         days=compared,
         causes=lost,
         slowest=entries(listed, slowest),

@@ -17,8 +17,15 @@ from penstock.spark.report.changes import Change
 from penstock.spark.report.figures import ACCURACY, LOST, OTHERS, OUTCOMES, PERCENTILES
 from penstock.spark.report.plots import Drawing, Line, Plot, draw
 from penstock.spark.report.scales import (
-    count, count_scale, duration, duration_scale, number, per_cent, share_scale, size,
-)  # fmt: skip
+    count,
+    count_scale,
+    duration,
+    duration_scale,
+    number,
+    per_cent,
+    share_scale,
+    size,
+)
 from penstock.spark.report.strips import Strip
 from penstock.spark.report.tables import Cause, Days, Durations, Entry, Figure, Held, Series
 
@@ -53,7 +60,7 @@ class Facts:
     @property
     def told(self) -> list[str]:
         """The queues that are shown one by one."""
-        return [name for name in self.series if name not in (None, OTHERS)]  # type: ignore[misc]
+        return [name for name in self.series if name not in (None, OTHERS)]
 
     @property
     def live_of_all(self) -> Held | None:
@@ -64,9 +71,11 @@ class Facts:
         total = sum(it.total for it in held)
         if len(held) < self.distinct or not all(it.depths for it in held):
             return Held(total)
-        depths = [None if None in it else sum(it) for it in zip(*(it.depths for it in held), strict=True)]  # type: ignore[arg-type]
+        depths = [None if None in it else sum(it) for it in zip(*(it.depths for it in held), strict=True)]
         known = zip(depths, zip(*(it.ages for it in held), strict=True), strict=True)
-        ages = [None if depth is None else max((it for it in of if it is not None), default=None) for depth, of in known]
+        ages = [
+            None if depth is None else max((it for it in of if it is not None), default=None) for depth, of in known
+        ]
         return Held(total, depths, ages)
 
 
@@ -152,7 +161,9 @@ def _named(pair: tuple[Figure, Figure]) -> dict[str, Change]:
 
 
 def _strips(sections: Sequence[Section], axis: Axis) -> Strips:
-    values = [[None if it.latency is None else it.latency[_P95] for it in section.series.stretches] for section in sections]
+    values = [
+        [None if it.latency is None else it.latency[_P95] for it in section.series.stretches] for section in sections
+    ]
     bounds = strips.bounds_for(value for row in values for value in row)
     rows = [(section, strips.strip(row, axis, bounds)) for section, row in zip(sections, values, strict=True)]
     return Strips([it for it in rows if it[1].cells], strips.levels(bounds), strips.labels(axis))

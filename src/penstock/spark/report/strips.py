@@ -1,5 +1,5 @@
-"""A strip for each of several series: a cell for each stretch of time, the darker the longer. Geometry only; colours are
-the page's, by class, and every cell says its value under the pointer."""
+"""A strip for each of several series: a cell for each stretch of time, the darker the longer. Geometry only: colours
+are the page's, by class, and every cell says its value under the pointer."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def bounds_for(values: Iterable[float | None]) -> list[int]:
 
 def strip(values: Values, axis: Axis, bounds: Sequence[int]) -> Strip:
     known = [(number, value) for number, value in enumerate(values) if value is not None]
-    cells = [
-        (number, level(value, bounds), f"{axis.called(number)} UTC\n{duration(value)}") for number, value in known
-    ]
+    cells = [(number, level(value, bounds), f"{axis.called(number)} UTC\n{duration(value)}") for number, value in known]
     worst = max(known, key=lambda it: it[1])[0] if known else None
     return Strip(cells, worst)
 

@@ -173,9 +173,7 @@ def ages(sent_from: Mapping[int, int], axis: Axis) -> list[int | None]:
     return found[::-1]
 
 
-def _series(
-    queue: str | None, whole: Figure, parts: Mapping[int, Figure], oldest: Sequence[int | None]
-) -> Series:
+def _series(queue: str | None, whole: Figure, parts: Mapping[int, Figure], oldest: Sequence[int | None]) -> Series:
     before = parts.get(-1, Figure())
     filled, backlog = [], before.backlog
     for number, age in enumerate(oldest):
