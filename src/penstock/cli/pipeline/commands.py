@@ -132,7 +132,9 @@ def archive(as_json: bool, **options: Any) -> int | None:
 @click.option("--until", type=_DAY_OR_INSTANT, help="Only what was finished before, in UTC.")
 @click.option("--queue", metavar="QUEUE", help="Only this queue.")
 @click.option("--consumer", metavar="NAME", help="Whose archive, where the lake has several.")
-@click.option("--live", is_flag=True, help="Show what the queues of the server hold now.")
+@click.option("--queues", type=WholeNumber(1, 100), default=12, show_default=True, help="Queues shown one by one.")
+@click.option("--figures", metavar="PATH", help="Write the page's figures there as well, as Parquet.")
+@click.option("--live", is_flag=True, help="Show what the queues of the server hold now, and held during the last day.")
 @dry_run_option
 @server_options
 @spark_options
