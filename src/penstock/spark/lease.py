@@ -37,7 +37,7 @@ class Lease:
         self._progress = progress
         self._wait = wait
         self._hold_ms = hold_ms
-        self._holder = f"{_this_host()} {os.getpid()}.{_started_at(os.getpid())}"
+        self.holder = f"{_this_host()} {os.getpid()}.{_started_at(os.getpid())}"
         self._stopped = threading.Event()
         self._lost_to: str | None = None
         self._thread = threading.Thread(target=self._prolong, name=f"lease of {name}", daemon=True)
@@ -50,10 +50,14 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+        with suppress(ClientError):
+            self._client.drop_lease(self._queue, self._name, self.holder)
+
+    def stop(self) -> None:
+        """It is no longer prolonged, and ends by itself unless it is dropped."""
         self._stopped.set()
         self._thread.join()
-        with suppress(ClientError):
-            self._client.drop_lease(self._queue, self._name, self._holder)
 
     def check(self) -> None:
         """Raises JobFailed if somebody else has it by now."""
@@ -68,7 +72,7 @@ class Lease:
         said = False
         while True:
             try:
-                self._client.take_lease(self._queue, self._name, self._holder, self._hold_ms)
+                self._client.take_lease(self._queue, self._name, self.holder, self._hold_ms)
                 return
             except LeaseHeld as held:
                 if _is_dead(held.holder):
@@ -90,7 +94,7 @@ class Lease:
     def _prolong(self) -> None:
         while not self._stopped.wait(self._hold_ms / 1000 / _BEATS):
             try:
-                self._client.take_lease(self._queue, self._name, self._holder, self._hold_ms)
+                self._client.take_lease(self._queue, self._name, self.holder, self._hold_ms)
             except LeaseHeld as held:
                 self._lost_to = held.holder
                 return

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import Message, Outcome, Shipment, ShipmentRef, ShipmentState
+from penstock.model import Claimed, Message, Outcome, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import ShipmentRow
@@ -49,11 +49,13 @@ class MemoryShipments:
         most = max(0, min(step or self._session.limits.claim_rows, limit - len(row.seqs)) if budget > 0 else 0)
         # A shipment is not read by its claim, so what may be read at once does not limit it.
         terms = ClaimTerms(limits.SHIPPED, 2 * limits.SHIPMENT_BYTES, budget=budget, has_some=bool(row.seqs))
-        messages = claim(self._session, found, most, now, terms).messages if most else []
+        claimed = claim(self._session, found, most, now, terms) if most else Claimed([])
+        messages = claimed.messages
         taken = sum(len(message.body) for message in messages)
         row = replace(row, seqs=tuple(sorted((*row.seqs, *(message.seq for message in messages)))))
-        is_whole = len(messages) < most or len(row.seqs) >= limit or taken >= budget
+        is_whole = (len(messages) < most and not claimed.more) or len(row.seqs) >= limit or taken >= budget
         if is_whole and not row.seqs:
+            self._forget(row)
             return None
         return self._put(
             row,
