@@ -188,15 +188,14 @@ def test_what_the_server_has_forgotten(busy) -> None:
     """An audit remembers what it has seen."""
     busy.client.release_shipment(ShipmentRef("q", "drain", 3))
     busy.drain()
+    busy.archive()
     assert busy.audit().findings == []
     busy.clock.ahead_ms += 31 * 24 * HOUR_MS
     assert [it.number for it in busy.client.shipments("q", "drain")] == [4]
     busy.lake.remove(place_of(busy, 1))
-    expected = (
-        "q, consumer drain: shipment 1 is no longer in the lake, as an earlier audit found it (2 messages)"
-    )
-    assert expected in busy.audit().findings
-    assert expected in busy.audit(full=True).findings
+    expected = "q, consumer drain: shipment 1 is no longer in the lake, as an earlier audit found it (2 messages)"
+    assert busy.audit().findings == [expected]
+    assert busy.audit(full=True).findings == [expected]
     assert busy.audit(elsewhere=["drain"]).findings == []
 
 
@@ -309,7 +308,7 @@ def test_a_message_that_an_earlier_audit_has_seen(busy) -> None:
     assert twice == f"1 messages are in the lake more than once: {old['id'][0]} in q/drain/1, q/drain/4"
     assert (summary.full, summary.new_messages) == (False, 2)
     again = busy.audit()
-    assert (sorted(again.findings), again.new_messages) == (sorted(summary.findings), 0)
+    assert (again.findings, again.new_messages) == ([twice], 0)
     put(busy, place_of(busy, 4), new)
     summary = busy.audit()
     assert (summary.findings, summary.new_shipments) == ([], 2)
@@ -402,10 +401,10 @@ def test_beside_drains_that_run(plant) -> None:
 
     def work() -> None:
         try:
-            for number in range(6):
-                plant.send("q", *(f"{number} {at}" for at in range(200)))
+            for number in range(2):
+                plant.send("q", *(f"{number} {at}" for at in range(100)))
                 plant.drain(limit=20, lanes=2)
-                plant.archive(limit=90)
+                plant.archive(limit=70)
         except BaseException as error:
             failed.append(error)
         finally:
@@ -415,13 +414,13 @@ def test_beside_drains_that_run(plant) -> None:
     thread.start()
     audits = 0
     while not ended.is_set():
-        assert plant.audit(full=audits % 3 == 2).findings == []
+        assert plant.audit(full=audits % 2 == 1).findings == []
         audits += 1
     thread.join()
     assert failed == []
-    assert audits > 2
+    assert audits > 1
     summary = plant.audit()
-    assert (summary.findings, summary.messages, summary.ledger_rows) == ([], 1200, 1200)
+    assert (summary.findings, summary.messages, summary.ledger_rows) == ([], 200, 200)
 
 
 def test_a_settlement_that_takes_several_steps(busy, tmp_path) -> None:
@@ -432,9 +431,8 @@ def test_a_settlement_that_takes_several_steps(busy, tmp_path) -> None:
         database.set_busy_timeout(60_000)
         decided = "UPDATE shipment SET state = 'settled', ended_at = ?, stored_in = ?, due_at = ? WHERE number = 3"
         database.execute(decided, (busy.clock(), busy.root, 2**40 * 1000))
-    summary = busy.audit()
-    assert (summary.findings, summary.new_messages) == ([], 1)
-    assert busy.audit().new_messages == 1, "not yet compared"
+    assert busy.audit().findings == []
+    assert busy.audit().new_messages == 1, "which was not compared yet"
     busy.client.settle_shipment(shipment, stored_in=busy.root)
     assert busy.audit().findings == []
     assert busy.audit().new_messages == 0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # Queues with more messages are counted when everything is looked at.
 COUNTED_MESSAGES = 200_000
+_COUNTED_HERE = 20_000
 _ROWS_PER_PARTITION = 250_000
 
 
@@ -227,8 +228,9 @@ class _Audit:
 
     def _list(self) -> None:
         summary = self.summary
+        in_doubt = {place for finding in self.memory.findings for place in finding.places}
         for lake, seen in zip(self.lakes, self.memory.of_lake, strict=True):
-            inventory = Inventory.of(lake, seen.manifests, self.is_full)
+            inventory = Inventory.of(lake, seen.manifests, in_doubt, self.is_full)
             self.inventories.append(inventory)
             for place, manifest in inventory.manifests.items():
                 # The same claim in two lakes is a copy.
@@ -267,9 +269,20 @@ class _Audit:
                 self._find(f"{name}: {arrived:,} arrived, but {live:,} are live and {departed:,} have departed")
 
     def _live(self, queue: str, expected: int) -> int:
-        if expected == 0 and not self.client.peek(queue, 1).messages:
-            return 0
+        if expected <= _COUNTED_HERE:
+            return self._count_here(queue)
         return self.server.read(self.spark, queue).select("id").distinct().count()
+
+    def _count_here(self, queue: str) -> int:
+        """Where a Spark job would take longer."""
+        found: set[str] = set()
+        after: str | None = None
+        while True:
+            peeked = self.client.arrow.peek(queue, after=after)
+            found.update(peeked.batch["id"].to_pylist())
+            after = peeked.after
+            if after is None:
+                return len(found)
 
     def _ledger(self, through: int) -> DataFrame | None:
         exports = [one for one in self._readable() if one.place.queue is None]
@@ -301,6 +314,8 @@ class _Audit:
             known = self.spark.createDataFrame(created, "queue string, created_at bigint")
             fresh = rows.where(F.col("number") > start).join(F.broadcast(known), "queue")
             fresh = fresh.where(F.unix_millis("finished_at") >= F.col("created_at"))
+            # The messages of a deleted queue are purged one after the other, perhaps when there is a new one.
+            fresh = fresh.where((F.col("outcome") != "purged") | (F.unix_millis("sent_at") >= F.col("created_at")))
             until_mark = F.count_if(F.col("number") <= mark.number).alias("until_mark")
             for row in fresh.groupBy("queue").agg(F.count(F.lit(1)).alias("n"), until_mark).collect():
                 found[row.queue] = (row.n, row.until_mark)
@@ -340,20 +355,25 @@ class _Audit:
         return {one.place: one for one in self._readable() if one.place not in known}
 
     def _recheck(self, new: dict[Place, Located]) -> list[OpenFinding]:
-        """The findings of earlier audits that stand. Where something has changed, the places of one are new again."""
-        standing = []
+        """The findings of earlier audits that stand. Where something has changed, the places of one are new again, and
+        so are those of others that are about one of them."""
+        standing = list(self.memory.findings)
         readable = {one.place: one for one in self._readable()}
         exports = [one for place, one in new.items() if place.queue is None]
-        for finding in self.memory.findings:
-            if all(place in readable and place not in new for place in finding.places) and not self._is_mended(
-                finding, [readable[place] for place in finding.places], exports
-            ):
-                standing.append(finding)
-                self._find(finding.text)
-                self.damaged.update(finding.places if finding.is_damage else ())
-            else:
+        changed = {place for finding in standing for place in finding.places if place not in readable or place in new}
+        for finding in standing:
+            if not changed.intersection(finding.places):
+                which = [readable[place] for place in finding.places]
+                changed.update(finding.places if self._is_mended(finding, which, exports) else ())
+        while reopened := [finding for finding in standing if changed.intersection(finding.places)]:
+            for finding in reopened:
+                standing.remove(finding)
+                changed.update(finding.places)
                 self.after = min(self.after, finding.after)
-                new |= {place: readable[place] for place in finding.places if place in readable}
+        new |= {place: readable[place] for place in changed if place in readable}
+        for finding in standing:
+            self._find(finding.text)
+            self.damaged.update(finding.places if finding.is_damage else ())
         return standing
 
     def _is_mended(self, finding: OpenFinding, which: Sequence[Located], exports: Sequence[Located]) -> bool:

@@ -43,25 +43,31 @@ class Inventory:
     findings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, lake: Lake, seen: Sequence[SeenManifest], is_full: bool) -> Inventory:
-        """With `is_full`, what was seen says only what is gone."""
+    def of(cls, lake: Lake, seen: Sequence[SeenManifest], in_doubt: Container[Place], is_full: bool) -> Inventory:
+        """Manifests that were seen are taken to be as they were if they are as long, but for those in doubt. With
+        `is_full`, what was seen says only what is gone."""
         files = lake.stored(MESSAGES, LEDGER)
         listed = {place: size for path, size in lake.stored(MANIFESTS).items() if (place := place_of_manifest(path))}
         inventory = cls(lake)
-        inventory._read(listed, {it.manifest.place: it for it in seen}, is_full)
+        inventory._read(listed, {it.manifest.place: it for it in seen}, in_doubt, is_full)
         inventory._compare_files(files)
         inventory._look_for_unnamed(files)
         return inventory
 
-    def _read(self, listed: dict[Place, int], seen: dict[Place, SeenManifest], is_full: bool) -> None:
+    def _read(
+        self, listed: dict[Place, int], seen: dict[Place, SeenManifest], in_doubt: Container[Place], is_full: bool
+    ) -> None:
         self.bytes = listed
         if not is_full:
-            self.known = {place for place, size in listed.items() if place in seen and seen[place].bytes == size}
+            as_long = {place for place, size in listed.items() if place in seen and seen[place].bytes == size}
+            self.known = {place for place in as_long if place not in in_doubt}
         self.manifests = {place: seen[place].manifest for place in self.known}
         new = sorted(listed.keys() - self.known, key=_in_order)
         for place, manifest in zip(new, self.lake.manifests(new), strict=True):
             if isinstance(manifest, Manifest):
                 self.manifests[place] = manifest
+                if not is_full and place in seen and seen[place].manifest == manifest:
+                    self.known.add(place)
             elif manifest is not None:  # none was taken away meanwhile
                 self.findings.append(manifest)
         self.gone = {place: it for place, it in seen.items() if place not in listed and it.manifest.retired_at is None}
