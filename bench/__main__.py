@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
+    audit,
     before,
     beside,
     console,
@@ -51,6 +52,7 @@ MEASURES: dict[str, Measure] = {
     **databases.MEASURES,
     **gq.MEASURES,
     **pipeline.MEASURES,
+    **audit.MEASURES,
     **workers.MEASURES,
     **sqs.MEASURES,
     **metrics.MEASURES,
@@ -60,7 +62,7 @@ MEASURES: dict[str, Measure] = {
 
 
 # Unless they are asked for by name.
-NOT_QUICK = ("peers", "peers-depth", "pipeline", "stalls")
+NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "stalls")
 QUICK_SECONDS = 1.0
 
 

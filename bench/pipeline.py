@@ -81,7 +81,7 @@ def _fill(store: Path, count: int) -> None:
 
 
 @contextmanager
-def _filled(folder: Path, count: int) -> Iterator[Path]:
+def filled(folder: Path, count: int) -> Iterator[Path]:
     """A folder with a store that holds so many messages."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         _fill(Path(name, "penstock.db"), count)
@@ -95,7 +95,7 @@ def _timed(function: Callable[[], object]) -> float:
 
 
 def _warm(spark: Any, folder: Path) -> None:
-    with _filled(folder, 10_000) as store, servers.penstock(store) as (url, _process):
+    with filled(folder, 10_000) as store, servers.penstock(store) as (url, _process):
         drain(Server(url), QUEUE, str(store / "lake"), limit=5_000, run=Run(spark))
         _write_rows(store / "rows", 10_000)
         load(Server(url), [str(store / "rows")], QUEUE, shape=Shape(body_column="body"), run=Run(spark))
@@ -108,9 +108,9 @@ def _drains(spark: Any, folder: Path, count: int) -> tuple[float, Result]:
     """Each side's best of a few rounds, one after the other."""
     ours, plain = [], []
     for _ in range(ROUNDS):
-        with _filled(folder, count) as store:
+        with filled(folder, count) as store:
             plain.append(count / _timed(partial(_plain_drain, store, count)))
-        with _filled(folder, count) as store, servers.penstock(store) as (url, _process):
+        with filled(folder, count) as store, servers.penstock(store) as (url, _process):
             took = _timed(partial(_checked_drain, spark, url, store, count))
             ours.append(count / took)
     result = at_least(
@@ -164,7 +164,7 @@ def _table(messages: list[Message]) -> pa.Table:
 
 def _deeper(spark: Any, folder: Path, count: int, rate: float) -> Iterator[Result]:
     deep = count * TIMES_DEEPER
-    with _filled(folder, deep) as store, servers.penstock(store) as (url, process):
+    with filled(folder, deep) as store, servers.penstock(store) as (url, process):
         before = _jvm_mb(spark)
         took = _timed(partial(_checked_drain, spark, url, store, deep))
         yield at_least(
@@ -199,9 +199,9 @@ def _loads(spark: Any, folder: Path, count: int) -> Result:
     _write_rows(rows, count)
     ours, plain = [], []
     for _ in range(ROUNDS):
-        with _filled(folder, 0) as store:
+        with filled(folder, 0) as store:
             plain.append(count / _timed(partial(_plain_load, store, rows)))
-        with _filled(folder, 0) as store, servers.penstock(store) as (url, _process):
+        with filled(folder, 0) as store, servers.penstock(store) as (url, _process):
             took = _timed(partial(_checked_load, spark, url, rows, count))
             ours.append(count / took)
     shutil.rmtree(rows)
@@ -285,9 +285,9 @@ def _workers(count: int) -> Result:
             try:
                 folder = Path(name)
                 body = Body("json", _JSON_SCHEMA)
-                with _filled(folder, 10_000) as store, servers.penstock(store) as (url, _process):
+                with filled(folder, 10_000) as store, servers.penstock(store) as (url, _process):
                     _checked_drain(spark, url, store, 10_000, body=body)
-                with _filled(folder, count) as store, servers.penstock(store) as (url, _process):
+                with filled(folder, count) as store, servers.penstock(store) as (url, _process):
                     took = _timed(partial(_checked_drain, spark, url, store, count, body=body))
                 rates[workers] = count / took
             finally:

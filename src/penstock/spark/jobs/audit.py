@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
@@ -166,8 +167,6 @@ class _Audit:
         # What is in the lakes, each shipment and export once.
         self.located: dict[Place, Located] = {}
         self.comparison = Comparison(self.spark, self.server)
-        # Where the ledger begins that new messages are compared with.
-        self.after = self.memory.mark.number
         self.findings: list[OpenFinding] = []
         self.damaged: set[Place] = set()
         self.counts: dict[str, SeenQueue] = {}
@@ -193,7 +192,7 @@ class _Audit:
             with settings(self.spark, self._partitions(new)):
                 say("comparing the ledger")
                 through = Mark.latest(self.client).number
-                rows = self._ledger(through)
+                rows = self._ledger(self.memory.mark.number, through)
                 self.ledger(rows, mark)
                 say("looking for messages twice, or without a ledger row")
                 self.twice(new, touched)
@@ -284,19 +283,19 @@ class _Audit:
             if after is None:
                 return len(found)
 
-    def _ledger(self, through: int) -> DataFrame | None:
+    def _ledger(self, after: int, through: int) -> DataFrame | None:
         exports = [one for one in self._readable() if one.place.queue is None]
-        chain = self._chain(exports)
-        return self.comparison.ledger(chain or exports, bool(chain), self.after, through)
+        chain = self._chain(exports, after)
+        return self.comparison.ledger(chain or exports, bool(chain), after, through)
 
-    def _chain(self, exports: Sequence[Located]) -> list[Located]:
-        """The exports of one consumer with all rows that are looked at, up to their last, if there are such: without a
-        gap, and of this server's ledger."""
+    def _chain(self, exports: Sequence[Located], after: int) -> list[Located]:
+        """The exports of one consumer with all rows above `after` up to their last, if there are such: without a gap,
+        and of this server's ledger."""
         best: list[Located] = []
         for consumer in {one.place.consumer for one in exports}:
             of_consumer = sorted((one for one in exports if one.place.consumer == consumer), key=lambda it: it.place)
             last = of_consumer[-1].place
-            first = next((one.place.number for one in of_consumer if most_of(one) > self.after), last.number)
+            first = next((one.place.number for one in of_consumer if most_of(one) > after), last.number)
             numbers = [one.place.number for one in of_consumer if one.place.number >= first]
             before = {place.number for place in self.located if place.queue is None and place.consumer == consumer}
             is_whole = numbers == list(range(first, last.number + 1)) and (first == 1 or first - 1 in before)
@@ -308,11 +307,10 @@ class _Audit:
         """A message that has departed has a row, in a lake or still only in the server's ledger. Rows of a deleted
         queue with the same name do not count."""
         found: dict[str, tuple[int, int]] = {}
-        start = self.memory.mark.number
         if rows is not None:
             created = [(name, queue.created_at) for name, queue in self.queues.items()]
             known = self.spark.createDataFrame(created, "queue string, created_at bigint")
-            fresh = rows.where(F.col("number") > start).join(F.broadcast(known), "queue")
+            fresh = rows.join(F.broadcast(known), "queue")
             fresh = fresh.where(F.unix_millis("finished_at") >= F.col("created_at"))
             # The messages of a deleted queue are purged one after the other, perhaps when there is a new one.
             fresh = fresh.where((F.col("outcome") != "purged") | (F.unix_millis("sent_at") >= F.col("created_at")))
@@ -369,7 +367,6 @@ class _Audit:
             for finding in reopened:
                 standing.remove(finding)
                 changed.update(finding.places)
-                self.after = min(self.after, finding.after)
         new |= {place: readable[place] for place in changed if place in readable}
         for finding in standing:
             self._find(finding.text)
@@ -395,7 +392,7 @@ class _Audit:
         for place, text in self._damages(list(new.values()), looked):
             new.pop(place, None)
             self.damaged.add(place)
-            self._find_in_rows(OpenFinding(text, [place], after=self.after, is_damage=True))
+            self._find_in_rows(OpenFinding(text, [place], is_damage=True))
         touched = {bounds[at][2] for it in looked.values() for at in it.touched}
         return [old[at] for at in sorted(touched)]
 
@@ -429,7 +426,7 @@ class _Audit:
         found = self.comparison.twice(messages, touched)
         if found is not None:
             text = f"{found.messages:,} messages are in the lake more than once: {found.shown}"
-            self._find_in_rows(OpenFinding(text, found.places, after=self.after))
+            self._find_in_rows(OpenFinding(text, found.places))
 
     def processed(self, new: dict[Place, Located], rows: DataFrame | None, through: int) -> set[Place]:
         """Each message has left its queue as processed. Gives the shipments of which that cannot be said yet."""
@@ -442,10 +439,12 @@ class _Audit:
         ]
         if not drained:
             return set()
-        lacking, unfinished = self.comparison.lacking(drained, rows, through)
+        start = self.memory.mark.number
+        earlier = partial(self._ledger, 0, start) if start else _nothing
+        lacking, unfinished = self.comparison.lacking(drained, rows, through, earlier)
         for queue, it in sorted(lacking.items()):
             text = f"{queue}: {it.messages:,} drained messages have no ledger row as processed, such as {it.ids[0]}"
-            self._find_in_rows(OpenFinding(text, it.places, it.ids, self.after))
+            self._find_in_rows(OpenFinding(text, it.places, it.ids))
         return unfinished
 
     def _partitions(self, new: dict[Place, Located]) -> dict[str, str]:
@@ -483,3 +482,7 @@ class _Audit:
                 keep(inventory.lake, self.server.url, Seen(mark, self.counts, compared + gone, findings))
             except (OSError, JobFailed) as error:
                 self.run.progress.say(f"the next audit looks at everything again: {error}")
+
+
+def _nothing() -> None:
+    return None

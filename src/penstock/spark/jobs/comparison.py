@@ -156,7 +156,6 @@ class Comparison:
     spark: SparkSession
     server: Server
     held: list[DataFrame] = field(default_factory=list)
-    repeated: DataFrame | None = None
 
     def close(self) -> None:
         for frame in self.held:
@@ -166,7 +165,8 @@ class Comparison:
         """The messages of the new files that are in them more than once, or in one of the old as well."""
         rows = self._messages(new).withColumn("is_new", F.lit(True))
         if old:
-            rows = rows.unionByName(self._messages(old).withColumn("is_new", F.lit(False)))
+            near = self._messages(old).where(F.col("id").between(*_bounds(new)))
+            rows = rows.unionByName(near.withColumn("is_new", F.lit(False)))
         counted = rows.groupBy("id").agg(F.count(F.lit(1)).alias("times"), F.max("is_new").alias("is_new"))
         repeated = counted.where("times > 1 AND is_new").select("id")
         number = repeated.count()
@@ -176,8 +176,7 @@ class Comparison:
         found = rows.join(repeated, "id").persist()
         shown = found.groupBy("id").agg(where.alias("places")).orderBy("id").limit(_SHOWN).collect()
         places = _places(found)
-        self.held.append(found)
-        self.repeated = found.select("id").distinct()
+        found.unpersist()
         return Twice(number, "; ".join(f"{row.id} in {', '.join(row.places)}" for row in shown), places)
 
     def ledger(self, exports: Sequence[Located], is_whole: bool, after: int, through: int) -> DataFrame | None:
@@ -201,17 +200,21 @@ class Comparison:
         return rows if is_whole else rows.dropDuplicates(["number", "queue", "id"])
 
     def lacking(
-        self, drained: Sequence[Located], rows: DataFrame | None, through: int
+        self,
+        drained: Sequence[Located],
+        rows: DataFrame | None,
+        through: int,
+        earlier: Callable[[], DataFrame | None],
     ) -> tuple[dict[str, Lacking], set[Place]]:
         """Messages of settled shipments that no row says were processed, by queue; and the shipments that are only just
-        being settled. Its end is decided before the rows of all its messages are written, so what lacks one is
-        looked for among the messages that are there, and after that among rows that have been written since."""
+        being settled.
+
+        An end is decided before the rows of all messages are written. So what has no row among those given is looked
+        for among the messages that are there, and then among the rows that have been written since. At last it is
+        looked for among `earlier` rows: a file that was replaced is new, but not what is in it."""
         lacking = self._messages(drained)
         if rows is not None:
             lacking = lacking.join(_processed(rows), ["queue", "id"], "left_anti")
-        if self.repeated is not None:
-            # The row of one that is there twice may be from an earlier time.
-            lacking = lacking.join(self.repeated, "id", "left_anti")
         lacking = lacking.persist()
         try:
             if not lacking.take(1):
@@ -223,6 +226,10 @@ class Comparison:
                     unfinished |= self._still_there(queue, of_queue)
             later = read_ledger(self.spark, self.server, *_ROW, after=through)
             left = lacking.join(_processed(later), ["queue", "id"], "left_anti").persist()
+            self.held.append(left)
+            before = earlier() if left.take(1) else None
+            if before is not None:
+                left = left.join(_processed(before), ["queue", "id"], "left_anti")
             found: dict[str, Lacking] = {}
             for row in _by_place(left).agg(F.count(F.lit(1)).alias("n"), F.min("id").alias("id")).collect():
                 place = _place(row)
@@ -231,7 +238,6 @@ class Comparison:
                     one.messages += row.n
                     one.ids = sorted([*one.ids, row.id])[:_KEPT_IDS]
                     one.places.append(place)
-            left.unpersist()
             return found, unfinished
         finally:
             lacking.unpersist()
@@ -254,6 +260,12 @@ class Comparison:
             for lake in {one.lake: None for one in which}
         ]
         return reduce(type(frames[0]).unionByName, frames)
+
+
+def _bounds(which: Sequence[Located]) -> tuple[str, str]:
+    """Between them are all ids, so that Parquet's readers can skip others."""
+    files = [file for one in which for file in one.manifest.files]
+    return min(str(file.least) for file in files), max(str(file.most) for file in files)
 
 
 def _processed(rows: DataFrame) -> DataFrame:

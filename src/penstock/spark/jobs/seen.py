@@ -58,13 +58,12 @@ class Mark(Struct, frozen=True, array_like=True):
 
 class OpenFinding(Struct, frozen=True):
     """A finding in rows. It stands, without reading them again, until something has changed about what it is about:
-    these places, or what is known of these messages. `after` is where the ledger began that they were compared with.
-    `is_damage` is said of a file that is not as its manifest says."""
+    these places, or what the ledger knows of these messages. `is_damage` is said of a file that is not as its manifest
+    says."""
 
     text: str
     places: list[Place]
     ids: list[str] = []
-    after: int = 0
     is_damage: bool = False
 
 
