@@ -211,13 +211,23 @@ def replay(as_json: bool, yes: bool, **options: Any) -> int | None:
 
 
 @click.command()
-@click.option("--lake", metavar="PATH", help="Also compare what was drained and archived there.")
+@click.option("--lake", multiple=True, metavar="PATH", help="Also compare what was drained and archived there.")
+@click.option(
+    "--elsewhere",
+    multiple=True,
+    metavar="CONSUMER",
+    help="Whose shipments need not be in the lakes; or QUEUE/CONSUMER.",
+)
+@click.option("--full", is_flag=True, help="Look at all rows again, not only at what is new since the last audit.")
+@click.option("--deep", is_flag=True, help="As --full, and read every file as a whole.")
+@click.option("--to", metavar="PATH", help="Write the verdict there, as JSON.")
+@click.option("--metrics", metavar="FILE", help="Write figures there, for Prometheus' node exporter.")
 @dry_run_option
 @server_options
 @spark_options
 @json_option
 def audit(as_json: bool, **options: Any) -> int | None:
-    """Compare the server's counters, its ledger, its shipments and a lake. Exit code 1 when they do not agree."""
+    """Compare the server's counters, its ledger, its shipments and lakes. Exit code 1 when they do not agree."""
     return run(imported(_JOBS, "audit"), as_json, server_of(options), **options)
 
 
