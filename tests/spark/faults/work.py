@@ -23,7 +23,7 @@ def stream(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str =
     """What is in the queue "q" now, to files, in micro-batches."""
     _be_active(spark)
     reader = spark.readStream.format("penstock").option("url", url).option("queue", "q")
-    messages = reader.option("consumer", consumer).option("limit", limit).option("partitions", 2).load()
+    messages = reader.option("consumer", consumer).option("maxMessagesPerTrigger", limit).option("partitions", 2).load()
     writer = messages.select("id", "body").writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", f"{folder}/checkpoint").start(f"{folder}/sink")
     query.awaitTermination()
