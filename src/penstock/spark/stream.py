@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from penstock.client import Client, Count, QueueNotFound, Shipment, Unauthorized
 from penstock.spark.admission import Admission, Allowance, shares
-from penstock.spark.backlog import Backlog
+from penstock.spark.progress import Backlog
 from penstock.spark.columns import Columns
 from penstock.spark.errors import ShipmentGone
 from penstock.spark.feed import CHOICE, Feed, Mark
