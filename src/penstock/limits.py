@@ -32,6 +32,10 @@ SHIPPED = NEVER + 999
 # Where a message stands that waits behind another of its group, later still: it has no instant, only a turn.
 BEHIND = SHIPPED + 1
 SHIPMENT_ROWS = 1_000_000
+SHIPMENT_BYTES = SHIPMENT_ROWS * BODY_BYTES
+# Of the text that says where the messages of a shipment are stored, and of the one that says who holds a lease.
+STORED_IN_LENGTH = 1_000
+HOLDER_LENGTH = 200
 EXPORT_ROWS = 10_000_000
 IDEMPOTENCY_KEY_LENGTH = 255
 # Names that callers give: to a group, to a message that must not be stored twice, to a claim that may be repeated.

@@ -21,8 +21,10 @@ class Shipments:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
 
-    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
-        return self._commit.work(ClaimShipment(ref, limit, hold_ms))
+    def claim(
+        self, ref: ShipmentRef, limit: int, hold_ms: int, max_bytes: int | None = None
+    ) -> Pending[ClaimedShipment]:
+        return self._commit.work(ClaimShipment(ref, limit, hold_ms, max_bytes))
 
     def find(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._commit.work(FindShipment(ref))
@@ -33,8 +35,8 @@ class Shipments:
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         return self._commit.work(ReadShipment(ref, start, limit))
 
-    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
-        return self._commit.work(SettleShipment(ref, keep))
+    def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
+        return self._commit.work(SettleShipment(ref, keep, stored_in))
 
     def release(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._commit.work(ReleaseShipment(ref))
@@ -49,6 +51,7 @@ class ClaimShipment(Struct, frozen=True):
     ref: ShipmentRef
     limit: int
     hold_ms: int
+    max_bytes: int | None = None
     repeated: bool | None = None
     writes: ClassVar[bool] = True
 
@@ -57,9 +60,9 @@ class ClaimShipment(Struct, frozen=True):
         ref, repeated = self.ref, self.repeated
         if repeated is None:
             repeated = shipments.find(ref, now) is not None
-        shipment = shipments.claim(ref, self.limit, now, self.hold_ms, limits.shipment_rows)
+        shipment = shipments.claim(ref, self.limit, now, self.hold_ms, limits.shipment_rows, self.max_bytes)
         if shipment is not None and shipment.state is ShipmentState.GATHERING:
-            return Again(ClaimShipment(ref, self.limit, self.hold_ms, repeated))
+            return Again(ClaimShipment(ref, self.limit, self.hold_ms, self.max_bytes, repeated))
         return ClaimedShipment(shipment, repeated)
 
 
@@ -103,11 +106,12 @@ class ReadShipment(Struct, frozen=True):
 class SettleShipment(Struct, frozen=True):
     ref: ShipmentRef
     keep: bool
+    stored_in: str | None = None
     writes: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
-        if needed(unit.shipments, "shipments").settle(ref, now, limits.shipment_rows, self.keep):
+        if needed(unit.shipments, "shipments").settle(ref, now, limits.shipment_rows, self.keep, self.stored_in):
             return Again(self)
         return _found(unit, ref, now)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -18,6 +18,7 @@ from penstock.stores.sql.moves import Moves
 from penstock.stores.sql.runs import at_once, each_run, runs_of
 from penstock.stores.sql.session import (
     Session,
+    body_in,
     deadline_in,
     decode_attributes,
     group_in,
@@ -66,31 +67,66 @@ class Share:
     among: int
 
 
+class Budget:
+    """How many bytes are left for the bodies that a claim takes, and only measures. The first one is taken however long
+    it is: `has_some` says that it was, perhaps by an earlier claim. It `is_spent` when the next one is too much."""
+
+    __slots__ = ("_has_some", "_left", "is_spent")
+
+    def __init__(self, left: int, has_some: bool) -> None:
+        self._left = left
+        self._has_some = has_some
+        self.is_spent = False
+
+    def spend(self, rows: Sequence[Row]) -> None:
+        if rows:
+            self._left -= sum(map(body_in, rows))
+            self._has_some = True
+            self.is_spent = self.is_spent or self._left <= 0
+
+    def affordable(self, rows: list[Row], is_delivered: Callable[[Row], bool]) -> list[Row]:
+        """Those before the first that would be delivered and is too much. Those that would not cost nothing."""
+        left, has_some = self._left, self._has_some
+        for place, row in enumerate(rows):
+            if is_delivered(row):
+                size: int = body_in(row)
+                if has_some and size > left:
+                    return rows[:place]
+                left, has_some = left - size, True
+                if left <= 0:
+                    return rows[: place + 1]
+        return rows
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
-    their deadline fail; whose share comes first; and whether they are read, or only measured."""
+    their deadline fail; whose share comes first; whether they are read, or only measured; and how long
+    these may be."""
 
     until: int
     to_deadline: bool = False
     heeds_deadlines: bool = True
     share: Share | None = None
     reads: bool = True
+    budget: Budget | None = None
 
 
 class _Taking:
     """What a claim on lines has taken so far, and how much more it may."""
 
-    def __init__(self, queue: Queue, limit: int, room: int, most_left_out: int) -> None:
+    def __init__(self, queue: Queue, limit: int, room: int, most_left_out: int, budget: Budget | None) -> None:
         self.queue = queue
         self.taken: list[Row] = []
         self.room = room
+        self._budget = budget
         self._limit = limit
         self._left_out = 0
         self._most_left_out = most_left_out
 
     def goes_on(self) -> bool:
-        return len(self.taken) < self._limit and self.room > 0 and self._left_out < self._most_left_out
+        is_short = len(self.taken) < self._limit and self.room > 0 and self._left_out < self._most_left_out
+        return is_short and not _is_spent(self._budget)
 
     def wanted(self) -> int:
         return self._limit - len(self.taken)
@@ -107,6 +143,10 @@ class _Taking:
 def _keeps_dead_letters(queue: Queue) -> bool:
     redrive = queue.settings.redrive
     return redrive is not None and redrive.dead_letter_queue == queue.name
+
+
+def _is_spent(budget: Budget | None) -> bool:
+    return budget is not None and budget.is_spent
 
 
 def _without_share(terms: Terms) -> Terms:
@@ -154,18 +194,10 @@ class Claims:
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         most_promoted = max(limit, limits.promote_rows)
-        looked: list[Row] | None = None
         room = limits.claim_bytes
-        look = session.look_for_due(found, now, most_promoted, start.due)
-        if session.engine.shared:
-            # In one round trip with that look, which mostly finds nothing.
-            looked = self._head(found, terms, start.after, limit, room)
-        due = look.rows()
-        if due:
-            session.promote(found, due, now)
-            if looked:
-                session.stirred.add(found.name)  # others have passed over what is not taken after all
-            start, looked = FROM_THE_BEGINNING, None
+        promoted, looked = self._promote(found, terms, start, limit, room, most_promoted, now)
+        if promoted:
+            start = FROM_THE_BEGINNING
         taken: list[Row] = []
         after, rounds = start.after, 0
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
@@ -178,6 +210,9 @@ class Claims:
             if not rows:
                 start, after = FROM_THE_BEGINNING, 0
                 continue
+            rows = self._affordable(found, rows, now, terms)
+            if not rows:
+                break
             rounds += 1
             delivered = self._judge(found, rows, now, terms, has_notes)
             has_notes = True  # perhaps: this round may have made some
@@ -188,11 +223,31 @@ class Claims:
             taken += delivered
             if terms.reads:
                 room -= size_of(delivered)
-        if hints and terms.until and len(due) < most_promoted:
+            if _is_spent(terms.budget):
+                break
+        if hints and terms.until and promoted < most_promoted:
             # A share leaves gaps behind it.
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
-        return taken, len(taken) < limit
+        return taken, len(taken) < limit and not _is_spent(terms.budget)
+
+    def _promote(
+        self, found: Queue, terms: Terms, start: Start, limit: int, room: int, most: int, now: int
+    ) -> tuple[int, list[Row] | None]:
+        """How many messages were due and are seen to, and what `_head` finds, if it was asked and that still holds."""
+        session = self._session
+        looked: list[Row] | None = None
+        look = session.look_for_due(found, now, most, start.due)
+        if session.engine.shared:
+            # In one round trip with that look, which mostly finds nothing.
+            looked = self._head(found, terms, start.after, limit, room)
+        due = look.rows()
+        if not due:
+            return 0, looked
+        session.promote(found, due, now)
+        if looked:
+            session.stirred.add(found.name)  # others have passed over what is not taken after all
+        return len(due), None
 
     def _take_lines(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         """Of each line that has a ready message, the oldest such line first, as many as may be taken. Shares would tear
@@ -204,7 +259,7 @@ class Claims:
         session.promote(found, due, now)
         # The first message of a line may be among those that are left.
         are_all_promoted = len(due) < most_promoted
-        taking = _Taking(found, limit, limits.claim_bytes, max(limit, limits.step_rows))
+        taking = _Taking(found, limit, limits.claim_bytes, max(limit, limits.step_rows), terms.budget)
         after = begun = 0
         # Each line takes statements of its own: a claim that has met many goes on in the next unit.
         while taking.goes_on() and begun < _MOST_LINES:
@@ -217,13 +272,16 @@ class Claims:
                     self._take_line(taking, head, now, terms)
                     after = seq_in(head)
                     begun += 1
-        return taking.taken, len(taking.taken) < limit
+        return taking.taken, len(taking.taken) < limit and not _is_spent(terms.budget)
 
     def _take_line(self, taking: _Taking, head: Row, now: int, terms: Terms) -> None:
         """From its first message on, until one is hidden, or the claim has enough."""
         session, queue, group = self._session, taking.queue, group_in(head)
         rows = [head]
         while rows:
+            rows = self._affordable(queue, rows, now, terms)
+            if not rows:
+                return
             delivered = self._judge(queue, rows, now, terms)
             self._hold(delivered, now, terms)
             if not terms.until:
@@ -308,6 +366,24 @@ class Claims:
                 self._session.finish(queue.number, seqs, _FINISHED[verdict], now)
         return delivered
 
+    def _affordable(self, queue: Queue, rows: list[Row], now: int, terms: Terms) -> list[Row]:
+        """The rows that the claim still comes to. None where the next one to deliver is too much: then the budget is
+        spent."""
+        budget = terms.budget
+        if budget is None:
+            return rows
+        found = budget.affordable(rows, lambda row: self._verdict(queue, row, now, terms) is Verdict.DELIVER)
+        if len(found) == len(rows):
+            return rows
+        if self._session.engine.shared:
+            self._session.stirred.add(queue.name)  # others have passed over what is not taken after all
+        if queue.settings.dedup is Dedup.CLAIM and found:
+            return found  # a twin among them is not delivered and costs nothing: that shows when the claim looks again
+        if queue.settings.dedup is Dedup.CLAIM and self._twins.is_left_over(seq_in(rows[0])):
+            return rows[:1]
+        budget.is_spent = True
+        return found
+
     def _clear(self, queue: Queue, after: int, now: int, terms: Terms, step: int) -> int:
         """Where one message cannot be delivered, a million behind it may be as old: take up to `step` away at once.
 
@@ -345,6 +421,8 @@ class Claims:
         else:
             for statement, _, which in each_run(engine, sql.hold, runs_of(seqs)):
                 engine.later(statement, (terms.until, now, now, *which))
+        if terms.budget is not None:
+            terms.budget.spend(rows)
 
     def _delivered(self, queue: Queue, rows: Sequence[Row], now: int, terms: Terms) -> list[Message]:
         """The messages as they are after their claim."""
