@@ -42,9 +42,39 @@ def test_messages(client: Client) -> None:
     driven.end()
 
 
+def test_bytes(client: Client) -> None:
+    send(client, 0, 10, size=100)
+    driven = Driven(client.url, queue="q", maxBytesPerTrigger=350)
+    assert [len(driven.batch()) for _ in range(5)] == [3, 3, 3, 1, 0]
+    driven.end()
+
+
+def test_bytes_in_a_run_that_ends(client: Client) -> None:
+    send(client, 0, 10, size=100)
+    driven = Driven(client.url, queue="q", maxBytesPerTrigger=500, maxMessagesPerTrigger=4)
+    assert [len(batch) for batch in driven.run()] == [4, 4, 2]
+
+
+def test_a_message_larger_than_a_batch(client: Client) -> None:
+    """It comes alone: else nothing would come ever after."""
+    send(client, 0, 2, size=100)
+    assert [len(batch) for batch in Driven(client.url, queue="q", maxBytesPerTrigger=1).run()] == [1, 1]
+
+
+def test_bytes_of_several_queues(client: Client) -> None:
+    """Each has its share of them, and what one leaves goes to those after it."""
+    client.create_queue("r")
+    client.send_many("r", [b"x" * 100] * 1)
+    send(client, 0, 10, size=100)
+    driven = Driven(client.url, queues="q,r", maxBytesPerTrigger=600)
+    assert sorted(row[0] for row in driven.batch()) == ["q"] * 5 + ["r"]
+    driven.end()
+
+
 def test_spark_may_want_everything(client: Client) -> None:
     send(client, 0, 25)
-    driven = Driven(client.url, queue="q", maxMessagesPerTrigger=10, minMessagesPerTrigger=10, maxMessagesPerSecond=1)
+    few = {"maxBytesPerTrigger": 5, "minMessagesPerTrigger": 10, "maxMessagesPerSecond": 1}
+    driven = Driven(client.url, queue="q", maxMessagesPerTrigger=10, **few)
     assert len(driven.batch(ReadAllAvailable())) == 25
     send(client, 25, 27)
     assert len(driven.batch(ReadAllAvailable())) == 2

@@ -18,10 +18,12 @@ from penstock.spark.reader import MESSAGES
 
 @dataclass(frozen=True)
 class Allowance:
-    """What one micro-batch may hold; `max_bytes` is None where it does not matter."""
+    """What one micro-batch may hold; `max_bytes` is None where it does not matter. `has_minimum` says that there may be
+    too little for one as well: see `is_enough`."""
 
     messages: int
     max_bytes: int | None = None
+    has_minimum: bool = False
 
 
 class Admission:
@@ -48,10 +50,6 @@ class Admission:
         """Whether this run ends when it gets no batch."""
         return self._budget is not None
 
-    @property
-    def has_minimum(self) -> bool:
-        return self._min_messages is not None and self._budget is None
-
     def default_limit(self) -> ReadLimit:
         return ReadMaxRows(self._max_messages)
 
@@ -73,11 +71,12 @@ class Admission:
             if any(self._budget.values()):
                 self._sleep(pause_s)
         messages = limit.max_rows if isinstance(limit, ReadMaxRows) else self._max_messages
-        return Allowance(min(messages, limits.SHIPMENT_ROWS), self._max_bytes)
+        has_minimum = self._min_messages is not None and not self.ends
+        return Allowance(min(messages, limits.SHIPMENT_ROWS), self._max_bytes, has_minimum)
 
     def is_enough(self, ready: int) -> bool:
         """Whether so many messages are worth a batch: they are the minimum, or some have waited for long enough."""
-        if not self.has_minimum or self._min_messages is None or ready >= self._min_messages:
+        if self._min_messages is None or ready >= self._min_messages:
             return True
         if not ready:
             self._waits_since = None

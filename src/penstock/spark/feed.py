@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.client import Client, QueueNotFound, Shipment, ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.spark.errors import ShipmentGone
@@ -71,13 +70,12 @@ class Feed:
 
     def claim(self, after: Mark | None, limit: int, max_bytes: int | None = None) -> Shipment | None:
         """The shipment behind this mark; None when nothing is ready."""
-        # A server that does not know of a bound on bytes is not asked for one.
-        bound: dict[str, Any] = {} if max_bytes is None else {"max_bytes": max_bytes}
         try:
             number = self._following(after)
             while True:
                 try:
-                    claimed = self._client.claim_shipment(self._options.numbered(number), limit, self._hold_ms, **bound)
+                    ref = self._options.numbered(number)
+                    claimed = self._client.claim_shipment(ref, limit, self._hold_ms, max_bytes)
                 except ShipmentEnded as error:
                     if error.how not in _GIVEN_BACK:
                         raise ShipmentGone(self._taken(number), error.how) from None

@@ -36,7 +36,6 @@ _FOREIGN = {
 # What Spark itself puts among a source's options.
 _OF_SPARK = {"path", "paths", "checkpointlocation", "queryname", "outputmode", "__paths__", "mergeschema"}
 _SIMILARITY = 0.75
-_MAX_BYTES = 2**40
 _MOST_PER_SECOND = 1e9
 _TRIGGER_DELAY_MS = 15 * 60 * 1000
 
@@ -128,7 +127,7 @@ def read_options(given: Mapping[str, str], environ: Mapping[str, str] = os.envir
         partitions=_number(options, "partitions", int, 1, 10_000, 4),
         hold_ms=_number(options, "holdMs", int, 1_000, limits.DURATION_MS, None),
         max_messages=_number(options, "maxMessagesPerTrigger", int, 1, limits.SHIPMENT_ROWS, None),
-        max_bytes=_number(options, "maxBytesPerTrigger", int, 1, _MAX_BYTES, None),
+        max_bytes=_number(options, "maxBytesPerTrigger", int, 1, limits.SHIPMENT_BYTES, None),
         min_messages=_number(options, "minMessagesPerTrigger", int, 1, limits.SHIPMENT_ROWS, None),
         max_delay_ms=_duration(options, "maxTriggerDelay", _TRIGGER_DELAY_MS),
         max_per_second=_number(options, "maxMessagesPerSecond", float, 0.001, _MOST_PER_SECOND, None),

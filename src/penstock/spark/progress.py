@@ -29,7 +29,7 @@ class Backlog:
 
     def told(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {**self._figures(), "queues": {name: one._figures() for name, one in self.queues.items()}}
+        return {"backlog": self._figures(), "queues": {name: one._figures() for name, one in self.queues.items()}}
 
     def _figures(self) -> dict[str, int]:
         return {"messages": self.messages, "oldest_ms": self.oldest_ms}
@@ -51,5 +51,6 @@ def _told(progress: Any) -> Iterator[dict[str, Any]]:
             told = json.loads(source.latestOffset or "null")
         except ValueError:
             continue
-        if source.description.startswith("penstock") and isinstance(told, dict) and "queues" in told:
+        # Of a source in Python, Spark does not say which it is.
+        if isinstance(told, dict) and told.keys() == {"backlog", "queues"}:
             yield told

@@ -19,11 +19,11 @@ from pyspark.sql.types import StructType
 
 from penstock.client import Client, Count, QueueNotFound, Shipment, Unauthorized
 from penstock.spark.admission import Admission, Allowance, shares
-from penstock.spark.progress import Backlog
 from penstock.spark.columns import Columns
 from penstock.spark.errors import ShipmentGone
 from penstock.spark.feed import CHOICE, Feed, Mark
 from penstock.spark.options import Options
+from penstock.spark.progress import Backlog
 from penstock.spark.queues import Queues
 from penstock.spark.reader import read_slice, slices
 from penstock.spark.server import counted
@@ -142,7 +142,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._feed(queue).settle(mark)
 
     def _claim(self, marks: Mapping[str, Mark], allowance: Allowance) -> dict[str, Shipment]:
-        wanted = self._wanted(marks, allowance.messages)
+        wanted = self._wanted(marks, allowance)
         claimed: dict[str, Shipment] = {}
         room = allowance.max_bytes
         for index, (queue, messages) in enumerate(wanted.items()):
@@ -156,12 +156,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 room = None if room is None else room - shipment.bytes
         return claimed
 
-    def _wanted(self, marks: Mapping[str, Mark], most: int) -> dict[str, int]:
+    def _wanted(self, marks: Mapping[str, Mark], allowance: Allowance) -> dict[str, int]:
         """How many messages of which queues to ask for. The only queue is asked for as many as there may be, and not
         looked at before; of several, each has its share."""
         only = self._queues.only
-        if only is not None and not self._admission.has_minimum:
-            most = min(most, self._admission.budget(only))
+        if only is not None and not allowance.has_minimum:
+            most = min(allowance.messages, self._admission.budget(only))
             return {only: most} if most else {}
         now = time.monotonic()
         if now < self._quiet_until:
@@ -172,13 +172,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ready = {queue: min(count.ready, self._admission.budget(queue)) for queue, count in counts.items()}
         left = [queue for queue in counts if queue not in self._looked_at and self._is_left_open(queue)]
         self._looked_at.update(counts)
-        if not self._admission.is_enough(sum(ready.values())):
+        if allowance.has_minimum and not self._admission.is_enough(sum(ready.values())):
             ready = {}
         by_age = sorted((counts[queue].oldest_ready_sent_at or 0, queue) for queue in ready if ready[queue])
         if not by_age and not left and not self._admission.ends:
             self._quiet_until = now + _PAUSE_S
         # One that is open comes as it was claimed, whatever is asked for.
-        return {**dict.fromkeys(left, 1), **shares({queue: ready[queue] for _, queue in by_age}, most)}
+        return {**dict.fromkeys(left, 1), **shares({queue: ready[queue] for _, queue in by_age}, allowance.messages)}
 
     def _is_left_open(self, queue: str) -> bool:
         return self._admission.budget(queue) > 0 and self._feed(queue).is_open()
