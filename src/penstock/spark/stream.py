@@ -171,7 +171,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._counts([queue for queue in marks if queue not in queues])
         ready = {queue: min(count.ready, self._admission.budget(queue)) for queue, count in counts.items()}
         left = [queue for queue in counts if queue not in self._looked_at and self._is_left_open(queue)]
-        self._looked_at.update(counts)
+        self._looked_at.update(queue for queue in counts if queue not in left)
         if allowance.has_minimum and not self._admission.is_enough(sum(ready.values())):
             ready = {}
         by_age = sorted((counts[queue].oldest_ready_sent_at or 0, queue) for queue in ready if ready[queue])
