@@ -127,6 +127,9 @@ def test_the_delay_begins_with_the_first_message_that_waits() -> None:
     waits.note({"q": 9})
     assert not waits.is_enough(1)
     assert waits.is_enough(10)
+    clock.now += 3600
+    assert not waits.is_enough(0), "others have taken it"
+    assert not waits.is_enough(1)
 
 
 def test_a_rate() -> None:
