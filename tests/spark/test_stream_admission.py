@@ -118,18 +118,18 @@ def test_the_delay_begins_with_the_first_message_that_waits() -> None:
     clock = Clock()
     waits = admission(clock, minMessagesPerTrigger=10, maxTriggerDelay="1m")
     clock.now += 3600
-    assert not waits.is_enough(0)
-    assert not waits.is_enough(1)
+    assert waits.hold_back(0)
+    assert waits.hold_back(1)
     clock.now += 59
-    assert not waits.is_enough(9)
+    assert waits.hold_back(9)
     clock.now += 1
-    assert waits.is_enough(9)
+    assert not waits.hold_back(9)
     waits.note({"q": 9})
-    assert not waits.is_enough(1)
-    assert waits.is_enough(10)
+    assert waits.hold_back(1)
+    assert not waits.hold_back(10)
     clock.now += 3600
-    assert not waits.is_enough(0), "others have taken it"
-    assert not waits.is_enough(1)
+    assert waits.hold_back(0), "others have taken it"
+    assert waits.hold_back(1)
 
 
 def test_a_rate() -> None:

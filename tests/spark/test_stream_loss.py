@@ -24,7 +24,7 @@ def release(client: Client, number: int) -> None:
     client.release_shipment(ShipmentRef("q", "c", number))
 
 
-def make_anew(client: Client) -> None:
+def create_again(client: Client) -> None:
     client.delete_queue("q")
     client.create_queue("q")
 
@@ -69,11 +69,11 @@ def test_released_after_it_was_processed(client: Client, driven: Driven, caplog:
 
 
 @pytest.mark.parametrize("more", [(), ("d", "e", "f")], ids=["empty", "with messages"])
-def test_made_anew(client: Client, driven: Driven, more: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+def test_created_again(client: Client, driven: Driven, more: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
     """Its numbers begin with 1 again."""
-    make_anew(client)
+    create_again(client)
     send(client, *more)
-    with pytest.raises(ShipmentGone, match=f"does not know shipment 2 .*made anew.*{CHOICE}"):
+    with pytest.raises(ShipmentGone, match=f"does not know shipment 2 .*created again.*{CHOICE}"):
         driven.run()
     driven.options["onLostShipment"] = "continue"
     assert driven.run() == [[], *([[f"q:{body}" for body in more]] if more else [])]
@@ -81,9 +81,9 @@ def test_made_anew(client: Client, driven: Driven, more: tuple[str, ...], caplog
     assert driven.offset["q"]["shipment"] == (1 if more else 2)
 
 
-def test_made_anew_and_counted_up_to_the_same_number(client: Client, driven: Driven) -> None:
+def test_created_again_and_counted_up_to_the_same_number(client: Client, driven: Driven) -> None:
     """Another shipment of the same number is not the one that the checkpoint names: it is neither read nor settled."""
-    make_anew(client)
+    create_again(client)
     for number in (1, 2):
         send(client, f"new {number}")
         assert client.claim_shipment(ShipmentRef("q", "c", number), 10, 3_600_000)
@@ -96,7 +96,7 @@ def test_made_anew_and_counted_up_to_the_same_number(client: Client, driven: Dri
     assert driven.run() == [[], ["q:new 2"]]
 
 
-def test_made_anew_while_the_stream_runs(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_created_again_while_the_stream_runs(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     driven = Driven(client.url, queue="q", onLostShipment="continue")
     send(client, "a")
     assert driven.batch() == ["q:a"]
@@ -115,12 +115,12 @@ def test_made_anew_while_the_stream_runs(client: Client, caplog: pytest.LogCaptu
     driven.end()
 
 
-def test_made_anew_while_the_stream_runs_and_must_not_go_on(client: Client) -> None:
+def test_created_again_while_the_stream_runs_and_must_not_go_on(client: Client) -> None:
     driven = Driven(client.url, queue="q")
     send(client, "a")
     assert driven.batch() == ["q:a"]
     assert driven.batch() == []
-    make_anew(client)
+    create_again(client)
     send(client, "b")
     with pytest.raises(ShipmentGone, match=f"does not know shipment 1 .*{CHOICE}"):
         driven.batch()
@@ -199,7 +199,7 @@ def test_a_first_run_without_its_queue(client: Client) -> None:
     driven.end()
 
 
-@pytest.mark.parametrize("lose", [lambda client: release(client, 1), make_anew], ids=["released", "made anew"])
+@pytest.mark.parametrize("lose", [lambda client: release(client, 1), create_again], ids=["released", "created again"])
 def test_with_spark(queue: Queue, tmp_path: Path, lose: Callable[[Client], None]) -> None:
     """A query that failed for it goes on with its own checkpoint."""
     stored: dict[int, list[str]] = {}
@@ -224,7 +224,7 @@ def test_with_spark(queue: Queue, tmp_path: Path, lose: Callable[[Client], None]
     with pytest.raises(Exception, match=CHOICE):
         run()
     run(onLostShipment="continue")
-    assert stored == {0: [], 1: ["a", "b"] if lose is not make_anew else ["b"]}
+    assert stored == {0: [], 1: ["a", "b"] if lose is not create_again else ["b"]}
     queue.send("c")
     run()
     assert stored[2] == ["c"]

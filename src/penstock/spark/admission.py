@@ -19,7 +19,7 @@ from penstock.spark.reader import MESSAGES
 @dataclass(frozen=True)
 class Allowance:
     """What one micro-batch may hold; `max_bytes` is None where it does not matter. `has_minimum` says that there may be
-    too little for one as well: see `is_enough`."""
+    too little for one as well: see `hold_back`."""
 
     messages: int
     max_bytes: int | None = None
@@ -74,17 +74,17 @@ class Admission:
         has_minimum = self._min_messages is not None and not self.ends
         return Allowance(min(messages, limits.SHIPMENT_ROWS), self._max_bytes, has_minimum)
 
-    def is_enough(self, ready: int) -> bool:
-        """Whether so many messages are worth a batch: they are the minimum, or some have waited for long enough."""
+    def hold_back(self, ready: int) -> bool:
+        """Whether to wait until more than these are ready: they are too few, and have not waited for long enough."""
         if self._min_messages is None or ready >= self._min_messages:
-            return True
+            return False
         if not ready:
             self._waits_since = None
-            return False
+            return True
         now = self._clock()
         if self._waits_since is None:
             self._waits_since = now
-        return now - self._waits_since >= self._max_delay_s
+        return now - self._waits_since < self._max_delay_s
 
     def note(self, taken: Mapping[str, int]) -> None:
         """These were claimed, by queue: the next batch may begin when their number is within the rate."""

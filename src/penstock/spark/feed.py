@@ -1,7 +1,7 @@
 """One queue of a stream: its shipments for one consumer, one after the other, each claimed, read and settled.
 
-A mark is where the stream stands in the queue: the number of its last shipment, and when that was claimed. Both are
-needed to know a shipment again, because a queue that was made anew counts from 1, and so does one whose store was
+A bookmark is where the stream stands in the queue: the number of its last shipment, and when that was claimed. Both are
+needed to know a shipment again, because a queue that was created again counts from 1, and so does one whose store was
 restored from a backup.
 
 What cannot be read or settled as it should be is lost: then a stream fails, or warns and goes on, as its options say.
@@ -28,14 +28,14 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Mark:
+class Bookmark:
     """It becomes JSON text, and Spark compares that: the keys are in this order always."""
 
     claimed_at: int
     shipment: int
 
     @classmethod
-    def of(cls, shipment: Shipment) -> Mark:
+    def of(cls, shipment: Shipment) -> Bookmark:
         return cls(shipment.claimed_at, shipment.number)
 
     def told(self) -> dict[str, int]:
@@ -49,8 +49,8 @@ class Feed:
         self._options = options
         self._queue = options.queue
         self._hold_ms = hold_ms
-        self._settled: Mark | None = None
-        self._given_up: Mark | None = None
+        self._settled: Bookmark | None = None
+        self._given_up: Bookmark | None = None
         self._heartbeat: Heartbeat | None = None
         self._held: Shipment | None = None
         self.is_missing = False
@@ -68,8 +68,8 @@ class Feed:
             return False
         return True
 
-    def claim(self, after: Mark | None, limit: int, max_bytes: int | None = None) -> Shipment | None:
-        """The shipment behind this mark; None when nothing is ready."""
+    def claim(self, after: Bookmark | None, limit: int, max_bytes: int | None = None) -> Shipment | None:
+        """The shipment behind this bookmark; None when nothing is ready."""
         try:
             number = self._following(after)
             while True:
@@ -97,29 +97,29 @@ class Feed:
             self._hold(claimed)
         return claimed
 
-    def find(self, mark: Mark) -> Shipment | None:
-        """The shipment at this mark, to be read; None for one that is lost.
+    def find(self, bookmark: Bookmark) -> Shipment | None:
+        """The shipment at this bookmark, to be read; None for one that is lost.
 
         After a restart a batch comes from the checkpoint, and no claim has come before it."""
-        known = self._known(mark)
+        known = self._known(bookmark)
         if known is None:
-            self._give_up(mark, self._unknown(mark.shipment), "unknown")
+            self._give_up(bookmark, self._unknown(bookmark.shipment), "unknown")
             return None
         if known.state in _GIVEN_BACK:
-            self._give_up(mark, str(gone(known.ref, known.state)), known.state)
+            self._give_up(bookmark, str(gone(known.ref, known.state)), known.state)
             return None
         if known.state == "open":
             self._hold(known)
         return known
 
-    def settle(self, mark: Mark) -> None:
+    def settle(self, bookmark: Bookmark) -> None:
         """Kept readable until the next one is settled: a batch that Spark replays finds its messages."""
-        if mark in (self._settled, self._given_up):
+        if bookmark in (self._settled, self._given_up):
             return
-        is_held = self._held is not None and mark == Mark.of(self._held)
+        is_held = self._held is not None and bookmark == Bookmark.of(self._held)
         self._let_go()
-        self._settle(mark, is_known=is_held)
-        self._settled = mark
+        self._settle(bookmark, is_known=is_held)
+        self._settled = bookmark
 
     def miss(self, error: QueueNotFound) -> None:
         """The queue is not there."""
@@ -133,11 +133,11 @@ class Feed:
     def stop(self) -> None:
         self._let_go()
 
-    def _settle(self, mark: Mark, is_known: bool) -> None:
-        number = mark.shipment
-        if not is_known and self._known(mark) is None:
-            if not self._is_past(mark):
-                self._give_up(mark, self._unknown(number), "unknown")
+    def _settle(self, bookmark: Bookmark, is_known: bool) -> None:
+        number = bookmark.shipment
+        if not is_known and self._known(bookmark) is None:
+            if not self._is_past(bookmark):
+                self._give_up(bookmark, self._unknown(number), "unknown")
             return
         try:
             self._client.settle_shipment(self._options.numbered(number), keep=True)
@@ -146,27 +146,27 @@ class Feed:
                 f"shipment {number} of {self._queue!r} was processed, but {error.how} before it could be settled, so "
                 "its messages are in the queue once more and come a second time"
             )
-            self._give_up(mark, message, error.how)
+            self._give_up(bookmark, message, error.how)
         except (ShipmentNotFound, QueueNotFound):
-            self._give_up(mark, self._unknown(number), "unknown")
+            self._give_up(bookmark, self._unknown(number), "unknown")
 
-    def _known(self, mark: Mark) -> Shipment | None:
-        """The shipment of this mark, if the server knows it."""
+    def _known(self, bookmark: Bookmark) -> Shipment | None:
+        """The shipment of this bookmark, if the server knows it."""
         try:
-            found = self._client.shipment(self._options.numbered(mark.shipment))
+            found = self._client.shipment(self._options.numbered(bookmark.shipment))
         except (ShipmentNotFound, QueueNotFound):
             return None
-        return found if found.claimed_at == mark.claimed_at else None
+        return found if found.claimed_at == bookmark.claimed_at else None
 
-    def _is_past(self, mark: Mark) -> bool:
+    def _is_past(self, bookmark: Bookmark) -> bool:
         """Whether it ended so long ago that it is forgotten, as one is when others have come after it."""
         try:
             following = self._client.next_shipment(self._queue, self._options.named_consumer())
         except QueueNotFound:
             return False
-        return following.number > mark.shipment + 1
+        return following.number > bookmark.shipment + 1
 
-    def _following(self, after: Mark | None) -> int:
+    def _following(self, after: Bookmark | None) -> int:
         """A query that has read nothing yet begins where its consumer is, and so does one that has lost its place."""
         if after is not None and after != self._given_up:
             return after.shipment + 1
@@ -186,10 +186,10 @@ class Feed:
 
     # What is lost
 
-    def _give_up(self, mark: Mark, message: str, how: str) -> None:
-        if mark != self._given_up:
+    def _give_up(self, bookmark: Bookmark, message: str, how: str) -> None:
+        if bookmark != self._given_up:
             self._lose(message, how)
-            self._given_up = mark
+            self._given_up = bookmark
 
     def _lose(self, message: str, how: str) -> None:
         if self._options.after_loss == "fail":
@@ -199,7 +199,7 @@ class Feed:
     def _unknown(self, number: int) -> str:
         return (
             f"the server does not know shipment {number} of {self._options.consumer!r} from {self._queue!r}, which the "
-            "checkpoint names: the queue was deleted or made anew, or its store restored from a backup"
+            "checkpoint names: the queue was deleted, and maybe created again, or its store restored from a backup"
         )
 
     def _taken(self, number: int, why: str = "") -> str:

@@ -21,14 +21,14 @@ from penstock.client import Client, Count, QueueNotFound, Shipment, Unauthorized
 from penstock.spark.admission import Admission, Allowance, shares
 from penstock.spark.columns import Columns
 from penstock.spark.errors import ShipmentGone
-from penstock.spark.feed import CHOICE, Feed, Mark
+from penstock.spark.feed import CHOICE, Bookmark, Feed
 from penstock.spark.options import Options
 from penstock.spark.progress import Backlog
 from penstock.spark.queues import Queues
 from penstock.spark.reader import read_slice, slices
 from penstock.spark.server import counted
 
-# By queue: its mark, as JSON.
+# By queue: its bookmark, as JSON.
 Offset: TypeAlias = dict[str, dict[str, int]]
 
 _HOLD_MS = 24 * 60 * 60 * 1000
@@ -82,12 +82,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._admission.end_with({queue: count.total for queue, count in counts.items()})
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        marks = _marks(start)
-        self._settle(marks)
+        bookmarks = _bookmarks(start)
+        self._settle(bookmarks)
         allowance = self._admission.allow(limit)
         if allowance is None:
             return start
-        claimed = self._claim(marks, allowance)
+        claimed = self._claim(bookmarks, allowance)
         if not claimed:
             return start
         self._admission.note({queue: shipment.messages for queue, shipment in claimed.items()})
@@ -106,8 +106,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._backlog is None else self._backlog.told()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        before = _marks(start)
-        found = [self._feed(queue).find(mark) for queue, mark in _marks(end).items() if before.get(queue) != mark]
+        before = _bookmarks(start)
+        found = [
+            self._feed(queue).find(bookmark)
+            for queue, bookmark in _bookmarks(end).items()
+            if before.get(queue) != bookmark
+        ]
         shipments = [shipment for shipment in found if shipment is not None]
         total = sum(shipment.messages for shipment in shipments)
         return [
@@ -117,7 +121,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def commit(self, end: Offset) -> None:
-        self._settle(_marks(end))
+        self._settle(_bookmarks(end))
 
     def stop(self) -> None:
         for feed in self._feeds.values():
@@ -137,26 +141,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # What a batch is made of
 
-    def _settle(self, marks: Mapping[str, Mark]) -> None:
-        for queue, mark in marks.items():
-            self._feed(queue).settle(mark)
+    def _settle(self, bookmarks: Mapping[str, Bookmark]) -> None:
+        for queue, bookmark in bookmarks.items():
+            self._feed(queue).settle(bookmark)
 
-    def _claim(self, marks: Mapping[str, Mark], allowance: Allowance) -> dict[str, Shipment]:
-        wanted = self._wanted(marks, allowance)
+    def _claim(self, bookmarks: Mapping[str, Bookmark], allowance: Allowance) -> dict[str, Shipment]:
+        wanted = self._wanted(bookmarks, allowance)
         claimed: dict[str, Shipment] = {}
         room = allowance.max_bytes
         for index, (queue, messages) in enumerate(wanted.items()):
             bound = None if room is None else -(-room // (len(wanted) - index))
             if bound is not None and bound <= 0:
                 break
-            shipment = self._feed(queue).claim(marks.get(queue), messages, bound)
+            shipment = self._feed(queue).claim(bookmarks.get(queue), messages, bound)
             self._looked_at.add(queue)
             if shipment is not None:
                 claimed[queue] = shipment
                 room = None if room is None else room - shipment.bytes
         return claimed
 
-    def _wanted(self, marks: Mapping[str, Mark], allowance: Allowance) -> dict[str, int]:
+    def _wanted(self, bookmarks: Mapping[str, Bookmark], allowance: Allowance) -> dict[str, int]:
         """How many messages of which queues to ask for. The only queue is asked for as many as there may be, and not
         looked at before; of several, each has its share."""
         only = self._queues.only
@@ -168,11 +172,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {}
         queues = self._queues.list(self._client)
         counts = self._counts(queues)
-        self._counts([queue for queue in marks if queue not in queues])
+        self._counts([queue for queue in bookmarks if queue not in queues])
         ready = {queue: min(count.ready, self._admission.budget(queue)) for queue, count in counts.items()}
         left = [queue for queue in counts if queue not in self._looked_at and self._is_left_open(queue)]
         self._looked_at.update(queue for queue in counts if queue not in left)
-        if allowance.has_minimum and not self._admission.is_enough(sum(ready.values())):
+        if allowance.has_minimum and self._admission.hold_back(sum(ready.values())):
             ready = {}
         by_age = sorted((counts[queue].oldest_ready_sent_at or 0, queue) for queue in ready if ready[queue])
         if not by_age and not left and not self._admission.ends:
@@ -185,9 +189,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, start: Offset, claimed: Mapping[str, Shipment]) -> Offset:
         """Where the stream is then, by the names of queues. One that is gone is forgotten."""
-        marks = {queue: mark for queue, mark in start.items() if not self._feed(queue).is_missing}
-        marks |= {queue: Mark.of(shipment).told() for queue, shipment in claimed.items()}
-        return {queue: marks[queue] for queue in sorted(marks)}
+        bookmarks = {queue: bookmark for queue, bookmark in start.items() if not self._feed(queue).is_missing}
+        bookmarks |= {queue: Bookmark.of(shipment).told() for queue, shipment in claimed.items()}
+        return {queue: bookmarks[queue] for queue in sorted(bookmarks)}
 
     def _look_back(self) -> Backlog:
         now_ms = time.time_ns() // 1_000_000
@@ -215,5 +219,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._feeds[queue]
 
 
-def _marks(offset: Offset) -> dict[str, Mark]:
-    return {queue: Mark(**mark) for queue, mark in offset.items()}
+def _bookmarks(offset: Offset) -> dict[str, Bookmark]:
+    return {queue: Bookmark(**bookmark) for queue, bookmark in offset.items()}
