@@ -25,7 +25,7 @@ def test_take_show_and_drop(native: Native, server: ThreadServer) -> None:
     dropped = native.talk("DELETE", f"{ONE}?holder=me")
     assert (dropped.status, dropped.body) == (204, b"")
     missing = native.talk("GET", ONE)
-    assert (missing.status, missing.json) == (404, {"error": "nobody has the lease 'drain'"})
+    assert (missing.status, missing.json) == (404, {"error": "no one has the lease 'drain'"})
 
 
 def test_another_holder_is_told_who_has_it(native: Native, server: ThreadServer) -> None:
