@@ -36,7 +36,7 @@ class PenstockSource(DataSource):
         return schema_of(self._read())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = self._read()
+        options = self._read_batch()
         return (PeekReader if options.consumer is None else ShipmentReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
@@ -44,14 +44,19 @@ class PenstockSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         _refuse_overwrite(overwrite)
-        return BatchWriter(self._read(), schema)
+        return BatchWriter(self._read_batch(), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
         _refuse_overwrite(overwrite)
-        return StreamWriter(self._read(), schema)
+        return StreamWriter(self._read_batch(), schema)
 
     def _read(self) -> Options:
         return read_options(self.options)
+
+    def _read_batch(self) -> Options:
+        options = self._read()
+        options.check_batch()
+        return options
 
 
 def _refuse_overwrite(overwrite: bool) -> None:
