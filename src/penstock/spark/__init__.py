@@ -15,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock.client import ShipmentRef
+from penstock.spark import secrets
 from penstock.spark.server import Server
 
 if TYPE_CHECKING:
@@ -70,4 +71,5 @@ def _register_with_active() -> None:
             return
 
 
+secrets.install()
 _register_with_active()

@@ -15,11 +15,13 @@ import base64
 import logging
 import os
 import re
+import sys
 import threading
 
 HIDDEN = "*** (an API key)"
-# py4j's, and those of the client of Spark Connect. A filter holds for its own logger only, not for those below.
-_LOGGERS = ("py4j", "py4j.java_gateway", "py4j.clientserver", "pyspark.sql.connect.client.logging", "pyspark.sql.connect.logging")
+# A filter holds for its own logger only, not for those below.
+_PY4J = ("py4j", "py4j.java_gateway", "py4j.clientserver")
+_CONNECT = "pyspark.sql.connect.logging"
 # A text among the arguments of a command of py4j is a line that begins with an s.
 _OPTION = re.compile(r"(?im)^(sapikey\n)s(.*)$")
 # In a plan of Spark Connect, as protobuf prints it.
@@ -61,7 +63,7 @@ class Redaction(logging.Filter):
 def _forms(secret: str) -> set[str]:
     """A secret as it is, and as it looks inside base64: that depends on how many bytes stand before it."""
     plain = secret.encode("utf-8", "surrogatepass")
-    forms = {secret}
+    forms = {secret, secret.replace("\\", "\\\\")}
     for before in range(3):
         coded = base64.b64encode(b"\0" * before + plain).decode()
         # The first and the last characters hold bits of what stands beside it.
@@ -77,7 +79,10 @@ hide = _redaction.hide
 
 
 def install() -> None:
-    """On the loggers of those libraries. Doing it again changes nothing."""
+    """On the loggers of those libraries, as far as they are loaded. Doing it again changes nothing."""
     hide(os.environ.get("PENSTOCK_API_KEY"))
-    for name in _LOGGERS:
+    for name in _PY4J:
         logging.getLogger(name).addFilter(_redaction)
+    # Its logger is of a class of its own, and must not be made here.
+    if _CONNECT in sys.modules:
+        sys.modules[_CONNECT].logger.addFilter(_redaction)

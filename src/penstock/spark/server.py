@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.client import Client, Count, Patience, Tally
+from penstock.spark import secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,9 @@ class Server:
     url: str = "http://127.0.0.1:8080"
     api_key: str | None = field(default=None, repr=False)
     patience_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        secrets.hide(self.api_key)
 
     def client(self) -> Client:
         """Raises ValueError for an address or a key that cannot be one."""
