@@ -216,7 +216,7 @@ class Sends:
             if known is not None:
                 return known
         if stores_plainly(found):
-            # Without the ids, which nobody asks for: they would take a tenth of the time.
+            # Without ids, which no one asks for: they would take a tenth of the time.
             stored = len(self._store_plainly(found, drafts, now))
         else:
             stored = sum(sent.stored for sent in self._send_with_a_look(found, drafts, None, now))
