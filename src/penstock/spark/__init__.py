@@ -15,6 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock.client import ShipmentRef
+from penstock.spark import secrets
 from penstock.spark.progress import Backlog, backlog
 from penstock.spark.server import Server
 
@@ -81,4 +82,5 @@ def _register_with_active() -> None:
             return
 
 
+secrets.install()
 _register_with_active()
