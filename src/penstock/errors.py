@@ -16,6 +16,7 @@
     │   ├── ShipmentNotFound      (or an export)
     │   ├── ShipmentConflict      not the number that is next, or another one is open
     │   ├── ShipmentEnded         settled, released or lost: there is nothing left to read
+    │   ├── LeaseHeld             another holder has the lease
     │   ├── SendConflict          the idempotency key belongs to another send
     │   ├── KeyNotFound
     │   ├── KeyExists
@@ -143,6 +144,15 @@ class ShipmentEnded(CallerError):
     def __init__(self, ref: Ref, how: str) -> None:
         super().__init__(f"number {ref.number} of {ref.consumer!r} has ended: it was {how}")
         self.how = how
+
+
+class LeaseHeld(CallerError):
+    """Another `holder` has it, and keeps it `until` an instant at least."""
+
+    def __init__(self, name: str, holder: str, until: int) -> None:
+        super().__init__(f"the lease {name!r} is held by {holder!r}")
+        self.holder = holder
+        self.until = until
 
 
 class SendConflict(CallerError):

@@ -32,6 +32,10 @@ SHIPPED = NEVER + 999
 # Where a message stands that waits behind another of its group, later still: it has no instant, only a turn.
 BEHIND = SHIPPED + 1
 SHIPMENT_ROWS = 1_000_000
+SHIPMENT_BYTES = SHIPMENT_ROWS * BODY_BYTES
+# Of the text that says where the messages of a shipment are stored, and of the one that says who holds a lease.
+STORED_IN_LENGTH = 1_000
+HOLDER_LENGTH = 200
 EXPORT_ROWS = 10_000_000
 IDEMPOTENCY_KEY_LENGTH = 255
 # Names that callers give: to a group, to a message that must not be stored twice, to a claim that may be repeated.
@@ -72,6 +76,8 @@ class Limits:
     step_rows: int = 250
     # How long a step should take. One that took longer is followed by smaller ones.
     step_ms: float = 2.0
+    # By how much the steps of bulk work may be larger while no one else asks for anything, in rows and in time.
+    calm_times: int = 8
     # How long the tasks of one unit may take together before the others wait for the next one.
     unit_ms: float = 10.0
     # Messages that the sends and acks of one unit may bring together. A request that brings more has one of its own.

@@ -636,6 +636,9 @@ class Shipment(Struct, frozen=True):
     claimed_at: int
     until: int
     ended_at: Annotated[int | None, Meta(description="null while it is open")] = None
+    stored_in: Annotated[
+        str | None, Meta(description="where its consumer has stored the messages, as it said when it settled them")
+    ] = None
 
 
 class ClaimedShipment(Struct, frozen=True):
@@ -644,6 +647,17 @@ class ClaimedShipment(Struct, frozen=True):
 
     shipment: Shipment | None
     repeated: bool = False
+
+
+class Lease(Struct, frozen=True):
+    """That one holder alone does something in a queue, whatever the name of the lease stands for: from `taken_at` on,
+    and until an instant unless it is taken again."""
+
+    queue: str
+    name: str
+    holder: str
+    taken_at: Annotated[int, Meta(description="since when this holder has it without a gap")]
+    until: int
 
 
 class Export(Struct, frozen=True):

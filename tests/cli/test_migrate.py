@@ -61,9 +61,9 @@ def test_it_says_what_it_has_done(source, target, monkeypatch):
     result = migrate(source, target)
     assert result.exit_code == 0, result.output
     assert re.fullmatch(
-        r"copied 1 queue, 1 API key, 0 actions, 0 moves, 0 consumers, 0 shipments, 0 exports, 0 keyed sends, "
-        r"0 dedup keys, 0 attempts, 0 collapsed keys, 0 figure buckets, 1,233 messages, 1 ledger row in \d+\.\d s; "
-        r"all of it was compared\n",
+        r"copied 1 queue, 1 API key, 0 actions, 0 moves, 0 consumers, 0 shipments, 0 leases, 0 exports, "
+        r"0 keyed sends, 0 dedup keys, 0 attempts, 0 collapsed keys, 0 figure buckets, 1,233 messages, "
+        r"1 ledger row in \d+\.\d s; all of it was compared\n",
         result.stdout,
     )
     assert result.stderr.splitlines() == [
@@ -88,6 +88,7 @@ def test_json(source, target):
             "move": 0,
             "consumer": 0,
             "shipment": 0,
+            "lease": 0,
             "export": 0,
             "sending": 0,
             "seen": 0,

@@ -341,4 +341,6 @@ def test_from_a_file_to_the_lake_and_back(server, tmp_path: Path) -> None:
         file.unlink()
     audited = penstock("pipeline", "audit", "--lake", lake, url=server.url, settings=quick)
     assert audited.returncode == 1
-    assert "penstock: q, consumer drain: shipment 1 is settled, but not in the lake (2 messages)\n" in audited.stderr
+    assert (
+        f"penstock: q, consumer drain: its folder is gone from {lake}; manifests name 1 files there" in audited.stderr
+    )

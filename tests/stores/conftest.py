@@ -315,6 +315,7 @@ class Verbs:
         self.ledger = NounVerbs(self, "ledger")
         self.moves = NounVerbs(self, "moves")
         self.shipments = NounVerbs(self, "shipments")
+        self.leases = NounVerbs(self, "leases")
         self.exports = NounVerbs(self, "exports")
         self.keys = NounVerbs(self, "keys")
         self.actions = NounVerbs(self, "actions")
@@ -462,11 +463,14 @@ class Verbs:
         with self.unit() as unit:
             return unit.sweep(self.now, limit, ledger_before, actions_before, ledger_bytes)
 
-    def ship(self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q") -> Shipment:
+    def ship(
+        self, number: int = 1, limit: int = 100, consumer: str = "c", queue: str = "q", max_bytes: int | None = None
+    ) -> Shipment:
         """A shipment that has come to the end of its claim."""
-        shipment = self.shipments.claim(number, limit, consumer=consumer, queue=queue)
+        asked = {"consumer": consumer, "queue": queue, "max_bytes": max_bytes}
+        shipment = self.shipments.claim(number, limit, **asked)
         while shipment is not None and shipment.state is ShipmentState.GATHERING:
-            shipment = self.shipments.claim(number, limit, consumer=consumer, queue=queue)
+            shipment = self.shipments.claim(number, limit, **asked)
         assert shipment is not None
         return shipment
 

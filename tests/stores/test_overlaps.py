@@ -1,5 +1,5 @@
-"""What several servers on one database do at once: shipments, exports, sends with a key, dedup keys of a window, and
-claims with an attempt."""
+"""What several servers on one database do at once: shipments, leases, exports, sends with a key, dedup keys of a
+window, and claims with an attempt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from penstock.broker.messages import Resend
-from penstock.errors import ShipmentEnded, TryAgain
+from penstock.errors import LeaseHeld, ShipmentEnded, TryAgain
 from penstock.limits import Limits
 from penstock.model import (
     Dealing,
@@ -110,6 +110,38 @@ def test_one_shipment_is_claimed_by_all_and_holds_each_message_once(servers: lis
         read = unit.shipments.read(ShipmentRef("q", "c", 1), 0, 100, NOW)
         assert [message.body for message in read] == [b"%d" % number for number in range(20)]
         assert unit.count("q", NOW, 1_000).claimed == 20
+
+
+def take(holder: str, now: int) -> Callable[[Unit], str]:
+    """Who has the lease after this holder has tried to take it."""
+
+    def try_to_take(unit: Unit) -> str:
+        try:
+            return unit.leases.take("q", "k", holder, now, 1_000).holder
+        except LeaseHeld as refused:
+            return refused.holder
+
+    return try_to_take
+
+
+def test_a_lease_has_one_holder(servers: list[Store]) -> None:
+    """A free one, then again and again one that is over."""
+    for turn in range(20):
+        now = NOW + turn * 1_000
+        holders = all_at_once(servers, *(take(f"{number} at {now}", now) for number in range(SERVERS)))
+        assert len(set(holders)) == 1
+        with servers[0].unit(write=False) as unit:
+            lease = unit.leases.find("q", "k", now)
+        assert (lease.holder, lease.taken_at, lease.until) == (holders[0], now, now + 1_000)
+
+
+def test_a_lease_is_taken_while_it_is_swept(servers: list[Store]) -> None:
+    for turn in range(10):
+        now = NOW + turn * 1_000
+        acts = [take("me", now), *[lambda unit, now=now: unit.sweep(now, 100, 0)] * (SERVERS - 1)]
+        all_at_once(servers, *acts)
+        with servers[0].unit(write=False) as unit:
+            assert unit.leases.find("q", "k", now).holder == "me"
 
 
 def test_a_settled_shipment_is_settled_once(servers: list[Store]) -> None:

@@ -95,6 +95,7 @@ TEXTS = {
     "consumer": "c{}",
     "delivery": "at_least_once",
     "held": "[]",
+    "holder": "h{}",
     "holding": "[]",
     "name": "q{}",
     "rules": "[]",
@@ -102,6 +103,7 @@ TEXTS = {
     "source": "q{}",
     "state": "settled",
     "status": "COMPLETE",
+    "stored_in": "a lake",
     "target": "q{}",
 }
 OCTETS = {

@@ -39,6 +39,27 @@ class TestSettling:
         assert three.outcomes() == [Outcome.PROCESSED] * 3
         assert three.shipments.settle() == 0
 
+    def test_says_where_they_are_stored(self, three: Verbs) -> None:
+        assert three.ship(limit=2).stored_in is None
+        place = "s3://größe/🚰 " + "x" * 987
+        assert len(place) == 1_000
+        three.shipments.settle(limit=1, stored_in=place)
+        assert three.shipments.find().stored_in == place
+        three.shipments.settle(limit=1, stored_in="elsewhere")
+        three.shipments.settle()
+        assert [one.stored_in for one in three.shipments.list()] == [place]
+        three.ship(2)
+        three.shipments.settle(2)
+        three.shipments.settle(2, stored_in="too late")
+        assert [one.stored_in for one in three.shipments.list()] == [place, None]
+
+    def test_keeps_saying_so_when_its_messages_are_freed(self, three: Verbs) -> None:
+        three.ship()
+        three.shipments.settle(keep=True, stored_in="a lake")
+        three.now += 10**9
+        assert three.sweep() == 3
+        assert three.shipments.find().stored_in == "a lake"
+
     def test_passes_over_what_was_purged(self, three: Verbs) -> None:
         three.ship()
         three.purge(limit=2)

@@ -177,6 +177,87 @@ class TestClaiming:
                 act()
 
 
+SIZES = (3, 0, 4, 2, 5, 1, 0, 9, 1)
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(claim_rows=1), Limits(claim_rows=2), Limits(claim_rounds=1)])
+class TestClaimingByBytes:
+    @pytest.mark.parametrize(
+        ("max_bytes", "taken"), [(1, 1), (2, 1), (3, 1), (4, 2), (6, 2), (7, 3), (8, 3), (9, 4), (14, 5), (99, 9)]
+    )
+    def test_ends_before_a_message_that_would_be_too_much(self, verbs: Verbs, max_bytes: int, taken: int) -> None:
+        verbs.create()
+        bodies = [bytes([at]) * size for at, size in enumerate(SIZES)]
+        verbs.send(*bodies)
+        shipment = verbs.ship(max_bytes=max_bytes)
+        assert (shipment.state, shipment.messages, shipment.bytes) == (OPEN, taken, sum(SIZES[:taken]))
+        assert verbs.shipped() == bodies[:taken]
+        assert verbs.bodies() == bodies[taken:]
+
+    def test_takes_the_first_however_long_it_is(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.send(b"long", b"", b"x")
+        assert verbs.ship(max_bytes=3).messages == 1
+        assert verbs.shipped() == [b"long"]
+        assert verbs.bodies() == [b"", b"x"]
+
+    def test_an_empty_one_may_be_the_first(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.send(b"", b"long")
+        verbs.ship(max_bytes=3)
+        assert verbs.shipped() == [b""]
+
+    def test_what_has_expired_or_failed_does_not_count(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.send(Draft(b"late", deadline_at=verbs.now), b"a", Draft(b"late", deadline_at=verbs.now), b"bc", b"d")
+        assert verbs.ship(max_bytes=3).messages == 2
+        assert verbs.shipped() == [b"a", b"bc"]
+        assert verbs.outcomes() == [Outcome.FAILED] * 2
+        assert verbs.bodies() == [b"d"]
+
+    def test_what_is_behind_its_end_is_not_touched(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.send(b"a", b"long", Draft(b"late", deadline_at=verbs.now), b"b")
+        verbs.ship(max_bytes=2)
+        assert verbs.shipped() == [b"a"]
+        assert verbs.rows() == []
+        assert verbs.seen() == [b"long", b"late", b"b", b"a"]
+
+    def test_what_is_not_taken_is_claimed_next(self, verbs: Verbs) -> None:
+        verbs.create()
+        verbs.send(b"aa", b"bb", b"cc")
+        verbs.ship(max_bytes=3)
+        verbs.ship(consumer="other", max_bytes=3)
+        assert verbs.shipped(consumer="other") == [b"bb"]
+        assert verbs.bodies() == [b"cc"]
+
+    @pytest.mark.needs("dedup")
+    def test_twins_do_not_count(self, verbs: Verbs) -> None:
+        verbs.create(dedup=Dedup.CLAIM)
+        key = b"the same"
+        verbs.send(Draft(b"a", dedup_key=key), Draft(b"as long", dedup_key=key), b"b", b"c", b"dd")
+        verbs.ship(max_bytes=3)
+        assert verbs.shipped() == [b"a", b"b", b"c"]
+        assert verbs.bodies() == [b"dd"]
+
+    def test_again_is_the_same_whatever_it_says(self, three: Verbs) -> None:
+        first = three.ship(max_bytes=3)
+        assert three.shipments.claim(limit=100, max_bytes=100) == first
+        assert three.shipped() == [b"a", b"bb"]
+
+
+@pytest.mark.needs("dedup")
+@pytest.mark.parametrize("limits", [Limits(collapse_step_rows=2, claim_rounds=1_000)])
+def test_twins_that_are_left_over_do_not_count(verbs: Verbs) -> None:
+    verbs.create(dedup=Dedup.CLAIM)
+    twins = [Draft(b"as long as can be", dedup_key=b"key")] * 9
+    verbs.send(Draft(b"a", dedup_key=b"key"), *twins, b"b", b"cc")
+    while (shipment := verbs.shipments.claim(max_bytes=3)).state is GATHERING:
+        pass
+    assert shipment.messages == 2
+    assert verbs.shipped() == [b"a", b"b"]
+
+
 def _claimed(verbs: Verbs) -> object:
     shipment = verbs.shipments.claim()
     while shipment is not None and shipment.state is GATHERING:

@@ -360,22 +360,37 @@ class SideBySide(RuleBasedStateMachine):
         move_id = self.moves[index % len(self.moves)]
         self.both(lambda unit, _: unit.moves.step(move_id, self.now, limit))
 
-    # Shipments, exports and sends with a key
+    # Shipments, leases, exports and sends with a key
 
-    @rule(queue=names, consumer=consumers, ahead=ahead, limit=st.sampled_from([1, 2, 5, 20]))
-    def claim_shipment(self, queue: str, consumer: str, ahead: int, limit: int) -> None:
-        number = self.last_shipment(queue, consumer) + ahead
-        self.both(lambda unit, _: unit.shipments.claim(ShipmentRef(queue, consumer, number), limit, self.now, 30))
+    @rule(
+        queue=names,
+        consumer=consumers,
+        ahead=ahead,
+        limit=st.sampled_from([1, 2, 5, 20]),
+        max_bytes=st.sampled_from([None, None, 1, 2, 10]),
+    )
+    def claim_shipment(self, queue: str, consumer: str, ahead: int, limit: int, max_bytes: int | None) -> None:
+        ref = ShipmentRef(queue, consumer, self.last_shipment(queue, consumer) + ahead)
+        self.both(lambda unit, _: unit.shipments.claim(ref, limit, self.now, 30, max_bytes=max_bytes))
 
     @rule(queue=names, consumer=consumers, start=st.integers(0, 5), limit=few)
     def read_shipment(self, queue: str, consumer: str, start: int, limit: int) -> None:
         number = self.last_shipment(queue, consumer)
         self.both(lambda unit, _: unit.shipments.read(ShipmentRef(queue, consumer, number), start, limit, self.now))
 
-    @rule(queue=names, consumer=consumers, back=ahead, limit=few, keep=st.booleans())
-    def settle_shipment(self, queue: str, consumer: str, back: int, limit: int, keep: bool) -> None:
-        number = self.last_shipment(queue, consumer) - back
-        self.both(lambda unit, _: unit.shipments.settle(ShipmentRef(queue, consumer, number), self.now, limit, keep))
+    @rule(
+        queue=names,
+        consumer=consumers,
+        back=ahead,
+        limit=few,
+        keep=st.booleans(),
+        stored_in=st.sampled_from([None, "here", "there"]),
+    )
+    def settle_shipment(
+        self, queue: str, consumer: str, back: int, limit: int, keep: bool, stored_in: str | None
+    ) -> None:
+        ref = ShipmentRef(queue, consumer, self.last_shipment(queue, consumer) - back)
+        self.both(lambda unit, _: unit.shipments.settle(ref, self.now, limit, keep, stored_in))
 
     @rule(queue=names, consumer=consumers, limit=few)
     def release_shipment(self, queue: str, consumer: str, limit: int) -> None:
@@ -386,6 +401,14 @@ class SideBySide(RuleBasedStateMachine):
     def beat_shipment(self, queue: str, consumer: str) -> None:
         number = self.last_shipment(queue, consumer)
         self.both(lambda unit, _: unit.shipments.beat(ShipmentRef(queue, consumer, number), self.now, 30))
+
+    @rule(queue=names, name=consumers, holder=registered, hold_ms=st.sampled_from([1, 10, 60]))
+    def take_lease(self, queue: str, name: str, holder: str, hold_ms: int) -> None:
+        self.both(lambda unit, _: unit.leases.take(queue, name, holder, self.now, hold_ms))
+
+    @rule(queue=names, name=consumers, holder=registered)
+    def drop_lease(self, queue: str, name: str, holder: str) -> None:
+        self.both(lambda unit, _: unit.leases.drop(queue, name, holder, self.now))
 
     def last_shipment(self, queue: str, consumer: str) -> int:
         found = self.memory.answer(lambda unit, _: unit.shipments.list(queue, consumer, 0, 1_000, self.now))
@@ -584,6 +607,7 @@ def everything(unit: Unit, now: int) -> list[object]:
             assert tally.arrived - tally.departed == count.total == len(messages)
             check_lines(found, messages)
             views += [messages, count, tally, unit.shipments.list(name, None, 0, 1_000, now)]
+            views += [unit.leases.find(name, lease, now) for lease in ("x", "y")]
     return views
 
 

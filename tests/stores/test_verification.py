@@ -34,6 +34,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, limits: Limits) -> Ite
             verbs.send(Draft(b"x", group=group), to="lined")
         verbs.ack(*verbs.claim(1))
         verbs.ship(limit=2)
+        verbs.leases.take("me")
         verbs.create_key("k1", bytes(32))
         verbs.keys.end_session(name="k1", session="one", until=verbs.now + 10)
         verbs.create_key("k2", b"\x01" * 32)
@@ -78,6 +79,8 @@ DAMAGE = {
         f"UPDATE message SET queue = 777 WHERE seq = {HIGHEST.format(Q)}", [("queues", None), ("tallies", "q")]
     ),
     "a shipment of no queue": ("UPDATE shipment SET queue = 777", [("queues", None), ("shipments", "q")]),
+    "a lease of no queue": ("UPDATE lease SET queue = 777", [("queues", None)]),
+    "an open shipment that is stored": ("UPDATE shipment SET stored_in = 'x'", [("shipments", "q")]),
     "dead letters to nowhere": ("UPDATE queue SET dead_letter_queue = 777 WHERE name = 'q'", [("dead letters", "q")]),
     "a line without its first": (
         f"UPDATE message SET ready_at = {bounds.BEHIND} WHERE seq = {LOWEST.format(LINED)}", [("lines", "lined")]

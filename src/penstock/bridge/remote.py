@@ -36,6 +36,7 @@ from penstock.model import (
     History,
     Key,
     KeyUse,
+    Lease,
     LedgerFilter,
     LedgerRow,
     LedgerScan,
@@ -79,6 +80,7 @@ class RemoteBroker:
         self._silent: EdgeEnd | None = None
         self.moves = RemoteMoves(self)
         self.shipments = RemoteShipments(self)
+        self.leases = RemoteLeases(self)
         self.ledger = RemoteLedger(self)
         self.exports = RemoteExports(self)
         self.keys: Keys = RemoteKeys(self)
@@ -295,8 +297,10 @@ class RemoteShipments:
     def __init__(self, broker: RemoteBroker) -> None:
         self._broker = broker
 
-    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
-        return self._broker.call("shipments.claim", ref, limit, hold_ms)
+    def claim(
+        self, ref: ShipmentRef, limit: int, hold_ms: int, max_bytes: int | None = None
+    ) -> Pending[ClaimedShipment]:
+        return self._broker.call("shipments.claim", ref, limit, hold_ms, max_bytes)
 
     def find(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._broker.call("shipments.find", ref)
@@ -307,14 +311,28 @@ class RemoteShipments:
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         return self._broker.call("shipments.read", ref, start, limit)
 
-    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
-        return self._broker.call("shipments.settle", ref, keep)
+    def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
+        return self._broker.call("shipments.settle", ref, keep, stored_in)
 
     def release(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._broker.call("shipments.release", ref)
 
     def beat(self, ref: ShipmentRef, hold_ms: int) -> Pending[Shipment]:
         return self._broker.call("shipments.beat", ref, hold_ms)
+
+
+class RemoteLeases:
+    def __init__(self, broker: RemoteBroker) -> None:
+        self._broker = broker
+
+    def take(self, queue: str, name: str, holder: str, hold_ms: int) -> Pending[Lease]:
+        return self._broker.call("leases.take", queue, name, holder, hold_ms)
+
+    def find(self, queue: str, name: str) -> Pending[Lease | None]:
+        return self._broker.call("leases.find", queue, name)
+
+    def drop(self, queue: str, name: str, holder: str) -> Pending[bool]:
+        return self._broker.call("leases.drop", queue, name, holder)
 
 
 class RemoteLedger:

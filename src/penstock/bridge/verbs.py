@@ -18,6 +18,7 @@ from penstock.pending import Pending
 _NOUNS = {
     "moves": protocol.Moves,
     "shipments": protocol.Shipments,
+    "leases": protocol.Leases,
     "ledger": protocol.Ledger,
     "exports": protocol.Exports,
     "keys": protocol.Keys,

@@ -23,6 +23,7 @@ from penstock.broker.health import Health
 from penstock.broker.keeping import Keeping
 from penstock.broker.keys import Keys
 from penstock.broker.lanes import Lanes
+from penstock.broker.leases import Leases
 from penstock.broker.ledger import Exports, Ledger
 from penstock.broker.messages import (
     AckPermitted,
@@ -134,6 +135,7 @@ class LocalBroker:
         self._keeping = Keeping(self._commit, self._counting, units.now, loop, timings)
         self.moves = Moves(self._commit, self._chores.carry_on)
         self.shipments = Shipments(self._commit)
+        self.leases = Leases(self._commit)
         self.ledger = Ledger(self._commit)
         self.exports = Exports(self._commit, timings.ledger_retention_ms)
         self.keys: protocol.Keys = Keys(self._commit)

@@ -6,7 +6,7 @@ of the request has happened. StoreUnavailable alone leaves that open: the answer
 in steps, with others in between: what earlier steps did stays done.
 
 Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. Verbs of
-queues and messages are the broker's own; other nouns (`moves`, `shipments`, `ledger`, `exports`, `keys`,
+queues and messages are the broker's own; other nouns (`moves`, `shipments`, `leases`, `ledger`, `exports`, `keys`,
 `actions`) are attributes. A verb that the store has no means for is rejected with FeatureMissing.
 
 `rules` are those of the caller's API key, as in `penstock.keys`; None permits everything. They are asked for only where
@@ -48,6 +48,7 @@ from penstock.model import (
     History,
     Key,
     KeyUse,
+    Lease,
     LedgerFilter,
     LedgerRow,
     LedgerScan,
@@ -85,6 +86,9 @@ class Broker(Protocol):
 
     @property
     def shipments(self) -> Shipments: ...
+
+    @property
+    def leases(self) -> Leases: ...
 
     @property
     def ledger(self) -> Ledger: ...
@@ -320,9 +324,12 @@ class Shipments(Protocol):
     Every verb raises QueueNotFound, and all but `claim` and `list` ShipmentNotFound.
     """
 
-    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
-        """Up to `limit` ready messages, for `hold_ms` unless a heartbeat prolongs it. Claimed again, an open shipment
-        is the same. Raises ShipmentConflict for a number whose turn it is not, and ShipmentEnded."""
+    def claim(
+        self, ref: ShipmentRef, limit: int, hold_ms: int, max_bytes: int | None = None
+    ) -> Pending[ClaimedShipment]:
+        """Up to `limit` ready messages, and no more than `max_bytes` of their bodies if there are two of them, for
+        `hold_ms` unless a heartbeat prolongs it. Claimed again, an open shipment is the same. Raises ShipmentConflict
+        for a number whose turn it is not, and ShipmentEnded."""
 
     def find(self, ref: ShipmentRef) -> Pending[Shipment]: ...
 
@@ -332,9 +339,10 @@ class Shipments(Protocol):
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         """The messages from position `start` on. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""
 
-    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
-        """Finish its messages as processed; with `keep`, they can be read for a while longer. Settling it again changes
-        nothing. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""
+    def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
+        """Finish its messages as processed; with `keep`, they can be read for a while longer. `stored_in` is where the
+        consumer has stored them, if it says so. Settling it again changes nothing. Raises ShipmentConflict while it is
+        gathering, and ShipmentEnded."""
 
     def release(self, ref: ShipmentRef) -> Pending[Shipment]:
         """Make its messages ready again. A released or lost one stays as it is. Raises ShipmentEnded for a settled
@@ -342,6 +350,19 @@ class Shipments(Protocol):
 
     def beat(self, ref: ShipmentRef, hold_ms: int) -> Pending[Shipment]:
         """A heartbeat: it lasts for `hold_ms` from now on. Raises ShipmentEnded."""
+
+
+class Leases(Protocol):
+    """One at a time: what a name stands for in a queue is done by the one who holds the lease of this name."""
+
+    def take(self, queue: str, name: str, holder: str, hold_ms: int) -> Pending[Lease]:
+        """For `hold_ms` from now on, if it is free or this holder's already. Raises QueueNotFound and LeaseHeld."""
+
+    def find(self, queue: str, name: str) -> Pending[Lease | None]:
+        """None where no one has it. Raises QueueNotFound."""
+
+    def drop(self, queue: str, name: str, holder: str) -> Pending[bool]:
+        """Free it, if it is this holder's."""
 
 
 class Ledger(Protocol):

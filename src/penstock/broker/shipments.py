@@ -21,8 +21,10 @@ class Shipments:
     def __init__(self, commit: Commit) -> None:
         self._commit = commit
 
-    def claim(self, ref: ShipmentRef, limit: int, hold_ms: int) -> Pending[ClaimedShipment]:
-        return self._commit.work(ClaimShipment(ref, limit, hold_ms))
+    def claim(
+        self, ref: ShipmentRef, limit: int, hold_ms: int, max_bytes: int | None = None
+    ) -> Pending[ClaimedShipment]:
+        return self._commit.work(ClaimShipment(ref, limit, hold_ms, max_bytes))
 
     def find(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._commit.work(FindShipment(ref))
@@ -33,8 +35,8 @@ class Shipments:
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         return self._commit.work(ReadShipment(ref, start, limit))
 
-    def settle(self, ref: ShipmentRef, keep: bool = False) -> Pending[Shipment]:
-        return self._commit.work(SettleShipment(ref, keep))
+    def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
+        return self._commit.work(SettleShipment(ref, keep, stored_in))
 
     def release(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._commit.work(ReleaseShipment(ref))
@@ -49,23 +51,26 @@ class ClaimShipment(Struct, frozen=True):
     ref: ShipmentRef
     limit: int
     hold_ms: int
+    max_bytes: int | None = None
     repeated: bool | None = None
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> ClaimedShipment | Again:
         shipments = needed(unit.shipments, "shipments")
         ref, repeated = self.ref, self.repeated
         if repeated is None:
             repeated = shipments.find(ref, now) is not None
-        shipment = shipments.claim(ref, self.limit, now, self.hold_ms, limits.shipment_rows)
+        shipment = shipments.claim(ref, self.limit, now, self.hold_ms, limits.shipment_rows, self.max_bytes)
         if shipment is not None and shipment.state is ShipmentState.GATHERING:
-            return Again(ClaimShipment(ref, self.limit, self.hold_ms, repeated))
+            return Again(ClaimShipment(ref, self.limit, self.hold_ms, self.max_bytes, repeated))
         return ClaimedShipment(shipment, repeated)
 
 
 class FindShipment(Struct, frozen=True):
     ref: ShipmentRef
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
         return _found(unit, self.ref, now)
@@ -77,6 +82,7 @@ class ListShipments(Struct, frozen=True):
     after: int
     limit: int
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Shipment]:
         return needed(unit.shipments, "shipments").list(self.queue, self.consumer, self.after, self.limit, now)
@@ -90,6 +96,7 @@ class ReadShipment(Struct, frozen=True):
     limit: int
     so_far: Sequence[Message] = ()
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Sequence[Message] | Again:
         rows = pages.step_rows(self.limit, self.so_far, limits)
@@ -103,11 +110,13 @@ class ReadShipment(Struct, frozen=True):
 class SettleShipment(Struct, frozen=True):
     ref: ShipmentRef
     keep: bool
+    stored_in: str | None = None
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
-        if needed(unit.shipments, "shipments").settle(ref, now, limits.shipment_rows, self.keep):
+        if needed(unit.shipments, "shipments").settle(ref, now, limits.shipment_rows, self.keep, self.stored_in):
             return Again(self)
         return _found(unit, ref, now)
 
@@ -115,6 +124,7 @@ class SettleShipment(Struct, frozen=True):
 class ReleaseShipment(Struct, frozen=True):
     ref: ShipmentRef
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
@@ -127,6 +137,7 @@ class BeatShipment(Struct, frozen=True):
     ref: ShipmentRef
     hold_ms: int
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
         return needed(unit.shipments, "shipments").beat(self.ref, now, self.hold_ms)

@@ -46,14 +46,23 @@ def shipment() -> None:
 @click.option("--number", type=WholeNumber(min=1), metavar="N", help="Which one.  [default: the next]")
 @click.option("--limit", type=WholeNumber(1, limits.SHIPMENT_ROWS), default=100_000, show_default=True,
               help="Messages at most.")  # fmt: skip
+@click.option("--max-bytes", type=WholeNumber(1, limits.SHIPMENT_BYTES), metavar="N",
+              help="Bytes of their bodies at most, if there are two.  [default: any number]")  # fmt: skip
 @_hold_option
 @talks_to_server
 def claim(
-    client: Client, queue: str, consumer: str, number: int | None, limit: int, hold_ms: int, as_json: bool
+    client: Client,
+    queue: str,
+    consumer: str,
+    number: int | None,
+    limit: int,
+    max_bytes: int | None,
+    hold_ms: int,
+    as_json: bool,
 ) -> int | None:
     """Claim a shipment, or the one that is in progress again."""
     ref = client.next_shipment(queue, consumer) if number is None else _ref(queue, consumer, number)
-    claimed = client.claim_shipment(ref, limit, hold_ms)
+    claimed = client.claim_shipment(ref, limit, hold_ms, max_bytes)
     if claimed is None:
         note(f"no message is ready in queue {queue}")
         return NOT_ALL_DONE
@@ -80,6 +89,8 @@ def show(client: Client, queue: str, consumer: str, number: int, as_json: bool) 
         "claimed": instant(found.claimed_at),
         "ended" if found.has_ended else "until": _end(found),
     }
+    if found.stored_in is not None:
+        rows["stored in"] = found.stored_in
     print_table(list(rows.items()))
 
 
@@ -113,10 +124,13 @@ def read(
 @shipment.command()
 @_named
 @click.option("--keep", is_flag=True, help="Leave it readable until the consumer's next one is settled.")
+@click.option("--stored-in", metavar="TEXT", help="Where its messages are now, for those who look at it later.")
 @talks_to_server
-def settle(client: Client, queue: str, consumer: str, number: int, keep: bool, as_json: bool) -> None:
+def settle(
+    client: Client, queue: str, consumer: str, number: int, keep: bool, stored_in: str | None, as_json: bool
+) -> None:
     """Finish all messages of a shipment."""
-    settled = client.settle_shipment(_ref(queue, consumer, number), keep)
+    settled = client.settle_shipment(_ref(queue, consumer, number), keep, stored_in)
     _print(settled, as_json, f"settled {_described(settled)}")
 
 

@@ -151,6 +151,12 @@ class AsyncClient:
     release_shipment = async_verb(verbs.release_shipment)
     beat_shipment = async_verb(verbs.beat_shipment)
 
+    # Leases
+
+    take_lease = async_verb(verbs.take_lease)
+    lease = async_verb(verbs.lease)
+    drop_lease = async_verb(verbs.drop_lease)
+
     # The ledger
 
     ledger = async_pages(verbs.ledger)

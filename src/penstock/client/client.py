@@ -159,6 +159,12 @@ class Client:
     release_shipment = verb(verbs.release_shipment)
     beat_shipment = verb(verbs.beat_shipment)
 
+    # Leases
+
+    take_lease = verb(verbs.take_lease)
+    lease = verb(verbs.lease)
+    drop_lease = verb(verbs.drop_lease)
+
     # The ledger
 
     ledger = pages(verbs.ledger)

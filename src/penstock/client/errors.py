@@ -14,6 +14,7 @@ ClientError
 │   ├── ShipmentNotFound      404, of a shipment or an export
 │   ├── ShipmentConflict      409: another number was expected; see `expected`
 │   ├── ShipmentEnded         410: it was settled, released, lost or purged; see `how`
+│   ├── LeaseHeld             409: another one has the lease; see `holder` and `until`
 │   ├── KeyNotFound           404
 │   ├── KeyExists             409
 │   └── KeyConflict           409: the key was revoked, or has two secrets already
@@ -101,6 +102,14 @@ class ShipmentEnded(Refused):
     how: str = "ended"
 
 
+class LeaseHeld(Refused):
+    """`holder` has it, and keeps it `until` an instant at least."""
+
+    code = "lease-held"
+    holder: str = ""
+    until: int = 0
+
+
 class KeyNotFound(Refused):
     code = "key-not-found"
 
@@ -167,4 +176,6 @@ def error_of(
         error.expected = told.get("expected")
     elif isinstance(error, ShipmentEnded):
         error.how = str(told.get("how", "ended"))
+    elif isinstance(error, LeaseHeld):
+        error.holder, error.until = str(told.get("holder", "")), told.get("until", 0)
     return error

@@ -448,7 +448,8 @@ class ShipmentRef:
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """`until` is when it is lost unless a heartbeat comes before. `ended_at` is None while it is in progress."""
+    """`until` is when it is lost unless a heartbeat comes before. `ended_at` is None while it is in progress.
+    `stored_in` is where its consumer has stored the messages, if it said so when it settled them."""
 
     queue: str
     consumer: str
@@ -459,6 +460,7 @@ class Shipment:
     claimed_at: int
     until: int
     ended_at: int | None = None
+    stored_in: str | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -467,6 +469,17 @@ class Shipment:
     @property
     def ref(self) -> ShipmentRef:
         return ShipmentRef(self.queue, self.consumer, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """That `holder` has it since `taken_at`, and `until` an instant unless it takes it again."""
+
+    queue: str
+    name: str
+    holder: str
+    taken_at: int
+    until: int
 
 
 @dataclass(frozen=True, slots=True)

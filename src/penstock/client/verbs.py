@@ -19,10 +19,12 @@ from penstock.client.errors import (
     KeyConflict,
     KeyExists,
     KeyNotFound,
+    LeaseHeld,
     MessageNotFound,
     MoveConflict,
     MoveNotFound,
     QueueExists,
+    QueueNotFound,
     Refused,
     SendConflict,
     ShipmentConflict,
@@ -42,6 +44,7 @@ from penstock.client.values import (
     History,
     Key,
     LatestRows,
+    Lease,
     LedgerFilter,
     LedgerRow,
     Message,
@@ -90,6 +93,7 @@ _MOVE: Mapping[int, type[Refused]] = {404: MoveNotFound}
 _MOVE_START: Mapping[int, type[Refused]] = {409: MoveConflict}
 _SHIPMENT_CLAIM: Mapping[int, type[Refused]] = {409: ShipmentConflict, 410: ShipmentEnded}
 _SHIPMENT: Mapping[int, type[Refused]] = {404: ShipmentNotFound, 409: ShipmentConflict, 410: ShipmentEnded}
+_LEASE: Mapping[int, type[Refused]] = {409: LeaseHeld}
 _KEY: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyExists}
 _CHANGED_KEY: Mapping[int, type[Refused]] = {404: KeyNotFound, 409: KeyConflict}
 
@@ -387,11 +391,13 @@ def moves(limit: int = 100, source: str | None = None) -> Request[list[Move]]:
 
 
 def claim_shipment(
-    shipment: ShipmentRef | Shipment, limit: int = 100_000, hold_ms: int = _HOUR_MS
+    shipment: ShipmentRef | Shipment, limit: int = 100_000, hold_ms: int = _HOUR_MS, max_bytes: int | None = None
 ) -> Request[Shipment | None]:
-    """The shipment of this number, claimed now or before; None when nothing is ready."""
-    path, body = _shipment_path(shipment), encoded({"limit": limit, "hold_ms": hold_ms})
-    return Request(_shipment_or_none, "PUT", path, body, repeatable=True, refusals=_SHIPMENT_CLAIM)
+    """The shipment of this number, claimed now or before; None when nothing is ready. With `max_bytes`, it ends before
+    the message with which the bodies would be longer together, unless that is the first."""
+    asked = {"limit": limit, "hold_ms": hold_ms, **({} if max_bytes is None else {"max_bytes": max_bytes})}
+    path = _shipment_path(shipment)
+    return Request(_shipment_or_none, "PUT", path, encoded(asked), repeatable=True, refusals=_SHIPMENT_CLAIM)
 
 
 def shipment(shipment: ShipmentRef | Shipment) -> Dialogue[Shipment]:
@@ -422,9 +428,13 @@ def read_shipment(
     return read_positions(shipment, start, stop, per_page, Form(_messages, len))
 
 
-def settle_shipment(shipment: ShipmentRef | Shipment, keep: bool = False) -> Dialogue[Shipment]:
-    """Finish all its messages. `keep` leaves it readable until the consumer's next one is settled."""
-    return _of_shipment(shipment, "/settle", {"keep": keep})
+def settle_shipment(
+    shipment: ShipmentRef | Shipment, keep: bool = False, stored_in: str | None = None
+) -> Dialogue[Shipment]:
+    """Finish all its messages. `keep` leaves it readable until the consumer's next one is settled. `stored_in` says
+    where the messages are now, for those who look at the shipment later; the first call decides."""
+    asked = {"keep": keep, **({} if stored_in is None else {"stored_in": stored_in})}
+    return _of_shipment(shipment, "/settle", asked)
 
 
 def release_shipment(shipment: ShipmentRef | Shipment) -> Dialogue[Shipment]:
@@ -435,6 +445,32 @@ def release_shipment(shipment: ShipmentRef | Shipment) -> Dialogue[Shipment]:
 def beat_shipment(shipment: ShipmentRef | Shipment, hold_ms: int = _HOUR_MS) -> Dialogue[Shipment]:
     """A heartbeat: hold it for `hold_ms` from now."""
     return _of_shipment(shipment, "/heartbeat", {"hold_ms": hold_ms})
+
+
+# Leases
+
+
+def take_lease(queue: str, name: str, holder: str, hold_ms: int) -> Request[Lease]:
+    """The lease for `hold_ms` from now, if it is free or this holder's already. Raises `LeaseHeld` where another one
+    has it. A holder is a text that no other one uses."""
+    body = encoded({"holder": holder, "hold_ms": hold_ms})
+    return Request(_lease, "PUT", _lease_path(queue, name), body, repeatable=True, refusals=_LEASE)
+
+
+def lease(queue: str, name: str) -> Dialogue[Lease | None]:
+    """Who has the lease; None where no one has it."""
+    try:
+        found: Lease = yield Request(_lease, "GET", _lease_path(queue, name), repeatable=True)
+        return found
+    except QueueNotFound:
+        # Or no one has it, which is a 404 as well: so the queue is asked for, with the same permission.
+        yield _shipments_after(queue, None, 0, 1)
+        return None
+
+
+def drop_lease(queue: str, name: str, holder: str) -> Request[None]:
+    """Free the lease, if it is this holder's. If it is not, nothing happens."""
+    return Request(_dropped, "DELETE", _lease_path(queue, name, holder=holder), repeatable=True)
 
 
 # The ledger
@@ -729,6 +765,10 @@ def _shipment_path(shipment: ShipmentRef | Shipment, rest: str = "", **query: ob
     return queue_path(shipment.queue, f"/shipments/{consumer}/{shipment.number}{rest}", **query)
 
 
+def _lease_path(queue: str, name: str, **query: object) -> str:
+    return queue_path(queue, f"/leases/{quoted(name, 'name of a lease')}", **query)
+
+
 def _export_path(export: ExportRef | Export, rest: str = "", **query: object) -> str:
     consumer = quoted(export.consumer, "name of a consumer")
     return f"/v1/ledger/exports/{consumer}/{export.number}{rest}{query_of(**query)}"
@@ -841,6 +881,15 @@ def _shipment(answer: Answer) -> Shipment:
 
 def _shipment_or_none(answer: Answer) -> Shipment | None:
     return None if answer.status == 204 else _shipment(answer)
+
+
+def _lease(answer: Answer) -> Lease:
+    return value_from(Lease, answer.json())
+
+
+def _dropped(answer: Answer) -> None:
+    if answer.status != 204:
+        raise ValueError("neither dropped nor refused")
 
 
 def _export(answer: Answer) -> Export:

@@ -19,6 +19,7 @@ from penstock.errors import (
     KeyHasTwoSecrets,
     KeyNotFound,
     KeyRevoked,
+    LeaseHeld,
     MessageNotFound,
     MoveConflict,
     MoveNotFound,
@@ -61,6 +62,12 @@ class Ended(Struct):
     how: Annotated[str, Meta(description="what became of it", extra_json_schema={"enum": list(_ENDS)})]
 
 
+class Taken(Struct):
+    error: str
+    holder: Annotated[str, Meta(description="who has it")]
+    until: Annotated[int, Meta(description="when it is free unless it is taken again before")]
+
+
 def json_response(status: int, value: object, *headers: tuple[bytes, bytes]) -> Response:
     return Response(status, encode_json(value), (JSON, *headers))
 
@@ -74,6 +81,8 @@ def error_response(error: Exception) -> Response:  # noqa: C901 - a table
             status = 409
         case ShipmentConflict():
             return json_response(409, Conflict(str(error), error.expected))
+        case LeaseHeld():
+            return json_response(409, Taken(str(error), error.holder, error.until))
         case ShipmentEnded():
             return json_response(410, Ended(str(error), error.how))
         case NotPermitted():

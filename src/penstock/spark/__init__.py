@@ -15,6 +15,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock.client import ShipmentRef
+from penstock.spark import secrets
+from penstock.spark.progress import Backlog, backlog
 from penstock.spark.server import Server
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.client import Client, Shipment
 
-__all__ = ["open_session", "register", "release", "settle", "start_stream"]
+__all__ = ["Backlog", "backlog", "open_session", "register", "release", "settle", "start_stream"]
 
 
 def register(spark: SparkSession) -> None:
@@ -80,4 +82,5 @@ def _register_with_active() -> None:
             return
 
 
+secrets.install()
 _register_with_active()

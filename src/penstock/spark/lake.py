@@ -1,34 +1,40 @@
-"""The lake: where drained messages and archived ledger rows are, and how they are written and read.
+"""The lake: where drained messages and archived ledger rows are, and how they are read.
 
-    <lake>/messages/queue=<q>/consumer=<c>/shipment=<n>/part-*.parquet
-    <lake>/ledger/consumer=<c>/export=<n>/part-*.parquet
+    <lake>/messages/queue=<q>/consumer=<c>/shipment=<n>/<claimed_at>.parquet
+    <lake>/ledger/consumer=<c>/export=<n>/<claimed_at>.parquet
+    <lake>/_manifests/messages/queue=<q>/consumer=<c>/<n>-<claimed_at>.json
+    <lake>/_manifests/ledger/consumer=<c>/<n>-<claimed_at>.json
 
-A folder belongs to one shipment or export. It is overwritten until its number is settled, and never after that; the
-column `claimed_at` (`exported_at` in the ledger) says to which claim of the number the rows belong.
-
-A batch lands in its folder as a whole or not at all: its rows are written to a staging folder beside it, counted, and
-the staging folder is renamed. So a job that dies leaves one that no reader sees, and two jobs that work on the same
-number at once cannot spoil each other's work: a folder that has its name is complete. Nothing here talks to a server.
+A shipment is one file, and its name says which claim of which number it holds, so any task that writes it writes the
+same rows to the same place: a task that is tried again, or two drains at once, replace a file by its like. It appears
+in one step, on disks and on object stores alike, so a reader that knows nothing of all this, such as a glob over
+`*.parquet`, sees whole shipments only. When the file is in place its manifest is put; only what has a manifest is
+settled, and only that is what the jobs read. Nothing here talks to a server.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
-from uuid import uuid4
 
-from pyspark.sql import Observation
-from pyspark.sql import functions as F  # noqa: N812
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import DataType, StructField, StructType, _parse_datatype_string
 
-from penstock.spark import folders
 from penstock.spark.errors import JobFailed
+from penstock.spark.storage import Storage
+from penstock.spark.tasks import in_task, is_connect, mapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 MESSAGE_COLUMNS = {
     "id": "string",
@@ -60,9 +66,25 @@ LEDGER_COLUMNS = {
 }
 _PLACE_OF_ROW = {"consumer": "string", "export": "bigint"}
 
-_STAGING = "_staging-"
+MESSAGES = "messages"
+LEDGER = "ledger"
+MANIFESTS = "_manifests"
+# Files that a task reads one after the other where Spark itself cannot.
+_FILES_PER_TASK = 8
 # What Hive, and so Spark, does not leave as it is in the name of a partition's folder.
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+_MANIFEST = re.compile(
+    r"(?:queue=(?P<queue>[^/]*)/)?consumer=(?P<consumer>[^/]*)/(?P<number>\d+)-(?P<claimed>\d+)\.json"
+)
+_FILE = re.compile(
+    rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)/consumer=(?P<consumer>[^/]*)/shipment=|"
+    rf"{LEDGER}/consumer=(?P<archivist>[^/]*)/export=)(?P<number>\d+)/(?P<claimed>\d+)\.parquet"
+)
+# Of small files that are read at the same time.
+_READ_AT_ONCE = 16
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 def escaped(name: str) -> str:
@@ -71,207 +93,329 @@ def escaped(name: str) -> str:
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """One shipment's or export's folder. An export has no queue."""
+    """One claim of a shipment's or an export's number. An export has no queue."""
 
     consumer: str
     number: int
+    claimed_at: int
     queue: str | None = None
 
+    @property
+    def folder(self) -> str:
+        last = f"export={self.number}" if self.queue is None else f"shipment={self.number}"
+        return f"{self._of_consumer()}/{last}"
 
-@dataclass(frozen=True)
-class Landed:
-    """`bad` is how many of the rows have a body that did not decode."""
+    @property
+    def file(self) -> str:
+        return f"{self.folder}/{self.claimed_at}.parquet"
 
+    @property
+    def manifest(self) -> str:
+        return f"{MANIFESTS}/{self._of_consumer()}/{self.number}-{self.claimed_at}.json"
+
+    def _of_consumer(self) -> str:
+        if self.queue is None:
+            return f"{LEDGER}/consumer={escaped(self.consumer)}"
+        return f"{MESSAGES}/queue={escaped(self.queue)}/consumer={escaped(self.consumer)}"
+
+
+class LakeFile(Struct, frozen=True, omit_defaults=True):
+    """`least` and `most` are the bounds of its ids, or of its numbers where it holds rows of the ledger."""
+
+    path: str
     rows: int
-    bad: int
+    bytes: int
+    sha256: str
+    least: str | int | None = None
+    most: str | int | None = None
+
+
+class Manifest(Struct, frozen=True, omit_defaults=True):
+    """What a shipment or an export came to. `bad` is how many of its rows have a body that did not decode; `outcomes`
+    has the number of a ledger's rows by queue and outcome. Since `retired_at` its files are no longer kept."""
+
+    consumer: str
+    number: int
+    claimed_at: int
+    rows: int
+    files: tuple[LakeFile, ...]
+    queue: str | None = None
+    bad: int = 0
+    outcomes: dict[str, dict[str, int]] = {}
+    retired_at: int | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.consumer, self.number, self.claimed_at, self.queue)
 
 
 class Lake:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
-        self.root = root.rstrip("/") or root
-
-    # Folders
+        self.storage = Storage.at(root)
 
     @property
-    def messages(self) -> str:
-        return f"{self.root}/messages"
+    def address(self) -> str:
+        return self.storage.root
 
-    @property
-    def ledger(self) -> str:
-        return f"{self.root}/ledger"
+    # What is there
 
-    def folder(self, place: Place) -> str:
-        if place.queue is None:
-            return f"{self.ledger}/consumer={escaped(place.consumer)}/export={place.number}"
-        return f"{self._of_consumer(place.queue, place.consumer)}/shipment={place.number}"
+    def shipped(self, queue: str | None = None, consumer: str | None = None) -> list[Place]:
+        """The shipments that are in the lake: all, or those of a queue, or of a consumer."""
+        below = MESSAGES
+        if queue is not None:
+            below += f"/queue={escaped(queue)}"
+            below += "" if consumer is None else f"/consumer={escaped(consumer)}"
+        return self._places(below)
 
-    def numbers(self, queue: str, consumer: str) -> list[int]:
-        """The shipments of this consumer that have a folder."""
-        return self._numbers(self._of_consumer(queue, consumer), "shipment")
-
-    def exports(self, consumer: str) -> list[int]:
-        return self._numbers(f"{self.ledger}/consumer={escaped(consumer)}", "export")
-
-    def shipped(self) -> list[tuple[str, str]]:
-        """Every queue and consumer with a folder of messages."""
-        found = []
-        for queue in self._values(self.messages, "queue"):
-            found += [(queue, it) for it in self._values(f"{self.messages}/queue={escaped(queue)}", "consumer")]
-        return found
+    def exported(self, consumer: str | None = None) -> list[Place]:
+        """The exports that are in the lake: all, or those of a consumer."""
+        return self._places(LEDGER if consumer is None else f"{LEDGER}/consumer={escaped(consumer)}")
 
     def archivists(self) -> list[str]:
-        """Every consumer with a folder of ledger rows."""
-        return self._values(self.ledger, "consumer")
+        """Every consumer with rows of the ledger."""
+        return sorted({place.consumer for place in self.exported()})
+
+    def manifest(self, place: Place) -> Manifest | None:
+        return self._do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
+
+    def manifests(self, places: Sequence[Place]) -> list[Manifest | str | None]:
+        """Each as `manifest` has it; a text says why it is none."""
+        kind: Any = list[Manifest | str | None]
+        return list(self._do(partial(_read_manifests, self.storage, places), kind))
+
+    def stored(self, *folders: str) -> dict[str, int]:
+        """Every file below these folders, and how many bytes it has."""
+        found = self._do(partial(_sizes, self.storage, folders), list[tuple[str, int]])
+        return dict(found)
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """Of single files, as they are now. None where there is no such file."""
+        kind: Any = list[int | None]
+        return list(self._do(partial(_each, self.storage.size, paths), kind))
+
+    def files(self, queue: str) -> set[str]:
+        """The paths of all files of a queue's messages and of their manifests, whatever they are."""
+        below = f"{MESSAGES}/queue={escaped(queue)}"
+        found = self._do(partial(_paths, self.storage, (below, f"{MANIFESTS}/{below}")), list[str])
+        return set(found)
 
     def remove(self, place: Place) -> None:
-        folders.remove(self._spark, self.folder(place))
+        """Its manifest first: from then on no job reads the file."""
+        self._do(partial(_remove, self.storage, place), None)  # type: ignore[arg-type]
 
-    def staging(self, place: Place) -> str:
-        """A folder beside the place's own, with a new name that readers skip: to be filled and then renamed."""
-        parent, _, name = self.folder(place).rpartition("/")
-        return f"{parent}/{_STAGING}{name.partition('=')[2]}-{uuid4().hex}"
+    def read(self, path: str) -> bytes | None:
+        """A file that is not one of rows. None where there is no such file."""
+        kind: Any = bytes | None
+        data: bytes | None = self._do(partial(self.storage.read, path), kind)
+        return data
 
-    def stagings(self, place: Place) -> list[str]:
-        """The folders that were being filled for any number of the place's consumer."""
-        parent = self.folder(place).rpartition("/")[0]
-        return [f"{parent}/{name}" for name in folders.names_in(self._spark, parent) if name.startswith(_STAGING)]
+    def put(self, path: str, data: bytes) -> None:
+        self._do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
 
-    @staticmethod
-    def number_of_staging(folder: str) -> int:
-        return int(folder.rpartition("/")[2].removeprefix(_STAGING).partition("-")[0])
+    def clear_staging(self) -> None:
+        self._do(self.storage.clear_staging, None)  # type: ignore[arg-type]
 
-    def claimed_at(self, place: Place) -> int | None:
-        """To which claim the rows in a folder belong, in milliseconds; None when there are none."""
-        folder = self.folder(place)
-        if not folders.exists(self._spark, folder):
-            return None
-        column = "claimed_at" if place.queue is not None else "exported_at"
-        reader = self._spark.read.schema(f"{column} timestamp").parquet(folder)
-        first = reader.select(F.unix_millis(column).alias("ms")).take(1)
-        return first[0].ms if first else None
-
-    # Landing
-
-    def land(self, place: Place, claimed_at: int, rows: int, read: Callable[[], DataFrame]) -> Landed:
-        """Write what `read` gives, which must be `rows` rows, unless an earlier run has done it. Raises JobFailed where
-        the folder belongs to another claim of the same number."""
-        folder = self.folder(place)
-        occupied = folders.exists(self._spark, folder)
-        if occupied:
-            there = self.claimed_at(place)
-            if there not in (None, claimed_at):
-                raise JobFailed(
-                    f"{folder} holds rows of another claim of number {place.number}: the queue or the store was "
-                    "created again. Use another lake or another consumer"
-                )
-            if there is not None:
-                found = _counted(self._spark.read.parquet(folder))
-                if found.rows == rows:
-                    return found
-        if folders.is_connect(self._spark):
-            landed = _replaced(read(), folder)
-            _check(landed, rows, place)
-            return landed
-        staging = self.staging(place)
-        try:
-            landed = _written(read(), staging)
-            _check(landed, rows, place)
-            if occupied:
-                folders.remove(self._spark, folder)
-            folders.move(self._spark, staging, folder)
-        except BaseException:
-            folders.remove(self._spark, staging)
-            raise
-        return landed
-
-    def clear_staging(self, place: Place, but: int | None) -> None:
-        """Remove what dead runs left behind. Number `but` is in progress, maybe in another job, and stays."""
-        for folder in self.stagings(place):
-            if self.number_of_staging(folder) != but:
-                folders.remove(self._spark, folder)
+    def _places(self, below: str) -> list[Place]:
+        return [Place(*known) for known in self._do(partial(_places_below, self.storage, below), list[Any])]
 
     # Rows
 
-    def read_messages(self, *columns: str) -> DataFrame:
-        """The drained messages, or only these columns of them. A `body` that was drained as JSON or text is as it was
-        drained; `bad_record` is there whether or not anything was bad."""
+    def read_messages(self, *columns: str, places: Sequence[Place] | None = None) -> DataFrame:
+        """The drained messages, or only these columns of them, or only those in these places. A `body` that was drained
+        as JSON or text is as it was drained; `bad_record` is there whether or not anything was bad."""
         wanted = columns or (*MESSAGE_COLUMNS, "bad_record", *_PLACE_OF_MESSAGE)
         types = MESSAGE_COLUMNS | {"bad_record": "binary"} | _PLACE_OF_MESSAGE
-        if "body" in wanted:
-            types["body"] = self._body_type()
-        return self._read(self.messages, types, _PLACE_OF_MESSAGE, wanted)
+        chosen = self.shipped() if places is None else places
+        if "body" in wanted and chosen:
+            types["body"] = self._do(partial(_body_type, self.storage, _latest(chosen)), str)
+        return self._read(MESSAGES, chosen, types, _PLACE_OF_MESSAGE, wanted)
 
-    def reader(self) -> Callable[[str], DataFrame]:
-        """Reads the messages of one file at a time."""
-        types = MESSAGE_COLUMNS | {"bad_record": "binary"} | _PLACE_OF_MESSAGE | {"body": self._body_type()}
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in types.items())
-        return lambda path: self._spark.read.schema(schema).option("basePath", self.messages).parquet(path)
-
-    def read_ledger(self, *columns: str) -> DataFrame:
+    def read_ledger(self, *columns: str, places: Sequence[Place] | None = None) -> DataFrame:
         types = LEDGER_COLUMNS | _PLACE_OF_ROW
-        return self._read(self.ledger, types, _PLACE_OF_ROW, columns or tuple(types))
+        chosen = self.exported() if places is None else places
+        return self._read(LEDGER, chosen, types, _PLACE_OF_ROW, columns or tuple(types))
 
-    def _read(self, root: str, types: dict[str, str], place: dict[str, str], wanted: tuple[str, ...]) -> DataFrame:
+    def _read(
+        self,
+        root: str,
+        places: Sequence[Place],
+        types: dict[str, str],
+        of_place: dict[str, str],
+        wanted: tuple[str, ...],
+    ) -> DataFrame:
         # Spark would guess at the partitions' types: a queue called 007 is not the number 7.
-        asked = {name: types[name] for name in (*wanted, *place)}
+        asked = {name: types[name] for name in dict.fromkeys((*wanted, *of_place))}
         schema = ", ".join(f"`{name}` {kind}" for name, kind in asked.items())
-        if not self._has_files(root):
+        if not places:
             return self._spark.createDataFrame([], schema).select(*wanted)
-        return self._spark.read.schema(schema).option("basePath", root).parquet(root).select(*wanted)
+        if self._is_readable_by_spark():
+            reader = self._spark.read.schema(schema).option("basePath", self._for_spark(root))
+            return reader.parquet(*(self._for_spark(place.file) for place in places)).select(*wanted)
+        return self._read_in_tasks(places, schema).select(*wanted)
 
-    def _has_files(self, root: str) -> bool:
-        return bool(folders.names_in(self._spark, root))
+    def _read_in_tasks(self, places: Sequence[Place], schema: str) -> DataFrame:
+        """For storage that Arrow reaches and this Spark does not."""
+        known = [(place.file, place.queue, place.consumer, place.number) for place in places]
+        listed = self._spark.createDataFrame(known, "file string, queue string, consumer string, number bigint")
+        tasks = -(-len(known) // _FILES_PER_TASK)
+        kinds = to_arrow_schema(_as_struct(schema), timezone="UTC")
+        storage = self.storage
 
-    def _body_type(self) -> str:
-        if not self._has_files(self.messages):
-            return "binary"
-        schema = self._spark.read.option("basePath", self.messages).parquet(self.messages).schema
-        return schema["body"].dataType.simpleString() if "body" in schema.names else "binary"
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for row in batch.to_pylist():
+                    yield from _rows_of(storage, row, kinds)
 
-    def _of_consumer(self, queue: str, consumer: str) -> str:
-        return f"{self.messages}/queue={escaped(queue)}/consumer={escaped(consumer)}"
+        return mapped(listed.repartition(tasks), read, schema)
 
-    def _numbers(self, folder: str, name: str) -> list[int]:
-        return sorted(int(value) for value in self._values(folder, name) if value.isdecimal())
+    def _is_readable_by_spark(self) -> bool:
+        scheme = self.storage.scheme
+        if scheme == "file":
+            return True
+        if is_connect(self._spark):
+            return scheme == "hdfs"
+        jvm: Any = self._spark._jvm
+        configuration = self._spark._jsparkSession.sessionState().newHadoopConf()
+        try:
+            jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+        except Exception:
+            return False
+        return True
 
-    def _values(self, folder: str, name: str) -> list[str]:
-        start = f"{name}="
-        names = folders.names_in(self._spark, folder)
-        return [unquote(it.removeprefix(start)) for it in names if it.startswith(start)]
+    def _for_spark(self, path: str) -> str:
+        address = self.storage.address(path)
+        return f"file:{address}" if self.storage.scheme == "file" else address
 
-
-def _written(frame: DataFrame, folder: str) -> Landed:
-    told = Observation()
-    frame.observe(told, *_counts(frame)).write.mode("overwrite").parquet(folder)
-    return Landed(told.get["rows"], told.get["bad"])
-
-
-def _replaced(frame: DataFrame, folder: str) -> Landed:
-    """For sessions that cannot rename. Spark can when it overwrites partitions: it writes to a folder of its own beside
-    and then puts the whole in place. So a job that outlives its client, as a Spark Connect server lets it, brings the
-    same rows again and adds none."""
-    parent, _, name = folder.rpartition("/")
-    column, _, number = name.partition("=")
-    told = Observation()
-    placed = frame.observe(told, *_counts(frame)).withColumn(column, F.lit(int(number)))
-    writer = placed.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-    writer.partitionBy(column).parquet(parent)
-    return Landed(told.get["rows"], told.get["bad"])
-
-
-def _counted(frame: DataFrame) -> Landed:
-    [row] = frame.agg(*_counts(frame)).collect()
-    return Landed(row.rows, row.bad)
+    def _do(self, look: Callable[[], T], kind: type[T]) -> T:
+        """Where the storage is in reach: here, or for a session of Spark Connect on its cluster."""
+        return in_task(self._spark, look, kind) if is_connect(self._spark) else look()
 
 
-def _counts(frame: DataFrame) -> list[Column]:
-    bad = F.col("bad_record") if "bad_record" in frame.columns else F.lit(None)
-    return [F.count(F.lit(1)).alias("rows"), F.count(bad).alias("bad")]
+def read_manifest(storage: Storage, place: Place) -> Manifest | None:
+    data = storage.read(place.manifest)
+    if data is None:
+        return None
+    try:
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise JobFailed(f"{storage.address(place.manifest)} is not a manifest: {error}") from None
 
 
-def _check(landed: Landed, rows: int, place: Place) -> None:
-    if landed.rows != rows:
+def _read_manifests(storage: Storage, places: Sequence[Place]) -> list[Manifest | str | None]:
+    def read(place: Place) -> Manifest | str | None:
+        try:
+            manifest = read_manifest(storage, place)
+        except JobFailed as error:
+            return str(error)
+        if manifest is not None and manifest.place != place:
+            return f"{storage.address(place.manifest)} is not the manifest of what its name says"
+        return manifest
+
+    return _each(read, places)
+
+
+def _sizes(storage: Storage, folders: Sequence[str]) -> list[tuple[str, int]]:
+    return [(file.path, file.bytes) for folder in folders for file in storage.files(folder)]
+
+
+def _each(look: Callable[[K], T], which: Sequence[K]) -> list[T]:
+    """What a look at small files takes is mostly the way there."""
+    if len(which) < _READ_AT_ONCE:
+        return [look(one) for one in which]
+    with ThreadPoolExecutor(_READ_AT_ONCE, "look") as pool:
+        return list(pool.map(look, which))
+
+
+def _paths(storage: Storage, folders: Sequence[str]) -> list[str]:
+    return [file.path for folder in folders for file in storage.files(folder)]
+
+
+def _remove(storage: Storage, place: Place) -> None:
+    storage.remove(place.manifest)
+    storage.remove(place.file)
+    storage.remove_empty(place.folder)
+
+
+def _places_below(storage: Storage, below: str) -> list[tuple[str, int, int, str | None]]:
+    """Of the manifests there, as the fields of a place."""
+    places = [place_of_manifest(file.path) for file in storage.files(f"{MANIFESTS}/{below}")]
+    found = [(it.consumer, it.number, it.claimed_at, it.queue) for it in places if it is not None]
+    return sorted(found, key=lambda it: (it[3] or "", *it[:3]))
+
+
+def place_of_manifest(path: str) -> Place | None:
+    """What the name of a manifest says that it is of."""
+    name = _MANIFEST.search(path)
+    if name is None:
+        return None
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue)
+
+
+def place_of_file(path: str) -> Place | None:
+    """What the name of a file of rows says that it holds."""
+    name = _FILE.fullmatch(path)
+    if name is None:
+        return None
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"] or name["archivist"]), int(name["number"]), int(name["claimed"]), queue)
+
+
+def _latest(places: Sequence[Place]) -> list[Place]:
+    """The last of each queue and consumer, the newest of them first."""
+    last = {(place.queue, place.consumer): place for place in sorted(places)}
+    return sorted(last.values(), key=lambda place: -place.claimed_at)
+
+
+def _body_type(storage: Storage, places: Sequence[Place]) -> str:
+    """What bodies are: a schema of JSON that has grown since is one with all of its fields."""
+    kinds: list[DataType] = []
+    for place in places:
+        with storage.open(place.file) as file:
+            kinds.append(from_arrow_type(pq.read_schema(file).field("body").type))
+    kind = kinds[0]
+    for other in kinds[1:]:
+        kind = _merged(kind, other)
+    return kind.simpleString()
+
+
+def _merged(kind: DataType, other: DataType) -> DataType:
+    if isinstance(kind, StructType) and isinstance(other, StructType):
+        known = {field.name: field for field in kind}
+        for field in other:
+            before = known.get(field.name)
+            merged = field.dataType if before is None else _merged(before.dataType, field.dataType)
+            known[field.name] = StructField(field.name, merged)
+        return StructType(list(known.values()))
+    if kind != other:
         raise JobFailed(
-            f"number {place.number} has {rows:,} rows and {landed.rows:,} were read; nothing was settled, run it again"
+            f"the lake holds bodies of two kinds, {kind.simpleString()} and {other.simpleString()}: "
+            "drain to one lake in one way"
         )
+    return kind
+
+
+def _rows_of(storage: Storage, place: dict[str, Any], kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in these columns: those that only its place knows are added, and those that it lacks null."""
+    constants = {"shipment": place["number"], "export": place["number"], "consumer": place["consumer"]}
+    if place["queue"] is not None:
+        constants["queue"] = place["queue"]
+    with storage.open(place["file"]) as source:
+        file = pq.ParquetFile(source)
+        there = [name for name in kinds.names if name in file.schema_arrow.names and name not in constants]
+        for batch in file.iter_batches(columns=there):
+            rows = batch.num_rows
+            arrays = [
+                batch[field.name].cast(field.type)
+                if field.name in there
+                else pa.repeat(pa.scalar(constants.get(field.name), field.type), rows)
+                for field in kinds
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=kinds)
+
+
+def _as_struct(schema: str) -> StructType:
+    kind = _parse_datatype_string(schema)
+    assert isinstance(kind, StructType)  # noqa: S101
+    return kind

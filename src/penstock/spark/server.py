@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client import Client, Count, Patience, Tally
 from penstock.client.client import Waiting
+from penstock.spark import secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,9 @@ class Server:
 
     def __reduce__(self) -> tuple[type[Server], tuple[str, str | None, float]]:
         return Server, (self.url, self.api_key, self.patience_s)
+
+    def __post_init__(self) -> None:
+        secrets.hide(self.api_key)
 
     def client(self) -> Client:
         """Raises ValueError for an address or a key that cannot be one."""

@@ -29,9 +29,9 @@ Several processes may hold the same store. Verbs are correct because they run in
 is alone.
 
 `Unit` is what every store has: queues, and messages that are sent, claimed and acked. Everything else is a noun with
-verbs of its own (`Messages`, `Moves`, `Shipments`, `Ledger`, `Exports`, `Consumers`, `Keys`, `Actions`), an attribute
-of the unit that is None where a store has no such thing. Names in backticks such as `promote_rows` are fields of
-`limits.Limits`.
+verbs of its own (`Messages`, `Moves`, `Shipments`, `Leases`, `Ledger`, `Exports`, `Consumers`, `Keys`, `Actions`), an
+attribute of the unit that is None where a store has no such thing. Names in backticks such as `promote_rows` are fields
+of `limits.Limits`.
 
 One file because it is read as one: those who write a store or call one find every promise here.
 """
@@ -67,6 +67,7 @@ from penstock.model import (
     Held,
     Key,
     KeyUse,
+    Lease,
     LedgerFilter,
     LedgerRow,
     LedgerScan,
@@ -139,6 +140,9 @@ class Unit(Protocol):
 
     @property
     def shipments(self) -> Shipments | None: ...
+
+    @property
+    def leases(self) -> Leases | None: ...
 
     @property
     def ledger(self) -> Ledger | None: ...
@@ -290,8 +294,8 @@ class Unit(Protocol):
         ready messages past their retention, twins that have collapsed, ledger rows finished before
         `ledger_before`, the oldest ones while `Ledger.size` is more than `ledger_bytes`, actions done before
         `actions_before`, moves that ended `move_kept_ms` ago, buckets of figures that are past their span,
-        ended shipments (but the latest of each consumer), and sends with a key, claims with an attempt and
-        dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time are lost
+        ended shipments (but the latest of each consumer), leases that are over, and sends with a key, claims with an
+        attempt and dedup keys of a window that are no longer remembered. Shipments without a heartbeat in time are lost
         here, and those whose end is not finished go on ending. Consumers without a sign of life are cleared
         away as by `Consumers.reap`.
 
@@ -499,10 +503,21 @@ class Shipments(Protocol):
     receipt matches. Every verb raises QueueNotFound for the queue it names.
     """
 
-    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int, step: int | None = None) -> Shipment | None:
+    def claim(
+        self,
+        ref: ShipmentRef,
+        limit: int,
+        now: int,
+        hold_ms: int,
+        step: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Shipment | None:
         """Claim ready messages, as `Unit.claim` does, for this shipment: at most `step` a call, or `claim_rows`, up to
         `limit` in all. While the answer is GATHERING, the caller calls again. OPEN is complete: claiming the same
         number again returns the same messages, and only prolongs it. None: nothing was ready, and nothing was made.
+
+        With `max_bytes`, it is complete as soon as their bodies come to that many, or would come to more with the next
+        message, which then stays where it is. The first one is taken however long it is.
 
         It lasts until now + `hold_ms`. Raises ShipmentEnded for a number that has ended, and ShipmentConflict for one
         that is neither the open one nor, where none is open, the one after the last.
@@ -529,9 +544,10 @@ class Shipments(Protocol):
         consumer's next one is settled, or `shipment_kept_ms` have passed since; whether or not a sweep has freed it.
         """
 
-    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
+    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False, stored_in: str | None = None) -> int:
         """Finish its messages as processed, at most `limit` a call, and say how many: 0 when all is done. The first
-        call decides: from then on the shipment is settled, and `sweep` finishes what no further call finishes.
+        call decides: from then on the shipment is settled, and `sweep` finishes what no further call finishes. Where
+        the consumer has stored the messages is remembered with it, if the first call says so.
 
         Settling a settled one changes nothing. Raises ShipmentNotFound, ShipmentConflict while it is gathering, and
         ShipmentEnded for one that ended otherwise.
@@ -544,6 +560,23 @@ class Shipments(Protocol):
     def beat(self, ref: ShipmentRef, now: int, hold_ms: int) -> Shipment:
         """A heartbeat: it lasts until now + `hold_ms`, also one whose time had passed unnoticed. Raises
         ShipmentNotFound and ShipmentEnded."""
+
+
+class Leases(Protocol):
+    """One at a time: what a name stands for in a queue is done by the one who holds the lease of this name, and by no
+    other until that one gives it up, or its time has run out. Then it is as if there had been none, whether or not a
+    sweep has come by since. Leases go with their queue.
+    """
+
+    def take(self, queue: str, name: str, holder: str, now: int, hold_ms: int) -> Lease:
+        """The lease is this holder's until now + `hold_ms`, if it is free or this holder's already. Of several who take
+        a free one at once, one gets it. Raises QueueNotFound, and LeaseHeld where another one has it."""
+
+    def find(self, queue: str, name: str, now: int) -> Lease | None:
+        """None where no one has it. Raises QueueNotFound."""
+
+    def drop(self, queue: str, name: str, holder: str, now: int) -> bool:
+        """Free it, if it is this holder's; False where it is not, or the queue does not exist."""
 
 
 class Figures(Protocol):
@@ -866,7 +899,7 @@ class AllBut:
 # What `changed_elsewhere` answers where a store cannot tell.
 EVERYWHERE: Container[str] = AllBut(())
 
-Noun = Literal["messages", "moves", "shipments", "ledger", "exports", "consumers", "keys", "actions"]
+Noun = Literal["messages", "moves", "shipments", "leases", "ledger", "exports", "consumers", "keys", "actions"]
 
 # What a store without a noun does not keep, in the words of an error.
 NOUNS: dict[Noun, str] = {
@@ -876,6 +909,7 @@ NOUNS: dict[Noun, str] = {
     ),
     "moves": "moves between queues",
     "shipments": "shipments",
+    "leases": "leases",
     "ledger": "the ledger",
     "exports": "exports of the ledger",
     "consumers": "consumers",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from penstock.client import ExportRef
-from penstock.spark.jobs.ledger import read_export
-from penstock.spark.lake import Place
+from penstock.spark.landing import Landing
 
 
 def finish(plant, *bodies: str) -> None:
@@ -40,16 +39,15 @@ def test_a_second_run_archives_only_what_is_new(plant) -> None:
 def test_an_export_that_was_claimed_and_left(plant) -> None:
     finish(plant, "a", "b")
     plant.client.claim_export(ExportRef("archive", 1), 1)
-    plant.spark.range(2).write.parquet(plant.lake.staging(Place("archive", 1)))
     assert plant.archive().rows == 2
-    assert plant.lake.exports("archive") == [1, 2]
+    assert [place.number for place in plant.lake.exported("archive")] == [1, 2]
     assert plant.lake.read_ledger("number").distinct().count() == 2
 
 
 def test_an_export_that_was_written_but_not_settled(plant) -> None:
     finish(plant, "a", "b")
     export = plant.client.claim_export(ExportRef("archive", 1), 10)
-    read_export(plant.spark, plant.server, export, 2).write.parquet(plant.lake.folder(Place("archive", 1)))
+    assert Landing(plant.server, plant.lake.storage, export).land().manifest.rows == 2
     assert plant.archive().rows == 2
     assert plant.lake.read_ledger("number").count() == 2
 
@@ -58,3 +56,14 @@ def test_a_dry_run_changes_nothing(plant) -> None:
     finish(plant, "a")
     assert plant.archive(dry_run=True).rows == 0
     assert list(plant.client.exports("archive")) == []
+
+
+def test_the_manifest_counts_outcomes(plant) -> None:
+    finish(plant, "a", "b")
+    plant.send("other", "c")
+    plant.client.purge("other")
+    plant.archive()
+    [place] = plant.lake.exported()
+    manifest = plant.lake.manifest(place)
+    assert manifest.outcomes == {"q": {"processed": 2}, "other": {"purged": 1}}
+    assert (manifest.files[0].least, manifest.files[0].most) == (1, 3)

@@ -40,6 +40,14 @@ class TestShipments:
         assert lines.next_due() == lines.now + 1_000
         assert lines.count().claimed == 2
 
+    @pytest.mark.parametrize(
+        ("max_bytes", "taken"), [(1, "a1"), (5, "a1 a2"), (6, "a1 a2 a3"), (7, "a1 a2 a3"), (8, "a1 b1 a2 a3")]
+    )
+    def test_by_bytes_a_line_as_far_as_it_fits(self, lines: LineVerbs, max_bytes: int, taken: str) -> None:
+        lines.put("a1 b1 a2 a3 b2")
+        lines.ship(max_bytes=max_bytes)
+        assert lines.shipped() == taken.encode().split()
+
     def test_settled_it_frees_the_others(self, lines: LineVerbs) -> None:
         lines.put("a1 a2 a3")
         lines.ship(limit=2)

@@ -82,6 +82,9 @@ UPDATE queue SET max_receives = NULL, dead_letter_queue = NULL WHERE dead_letter
 -- QueueSql.end_shipments
 UPDATE shipment SET due_at = 0 WHERE queue = %s;
 
+-- QueueSql.end_leases
+UPDATE lease SET until = 0 WHERE queue = %s;
+
 -- QueueSql.page
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
@@ -558,21 +561,21 @@ SELECT seq FROM message
 WHERE seq = ANY(%s::bigint[]) AND queue + 0 = %s AND ready_at > %s AND ready_at < %s AND receives > 0 AND claim >= 0 ORDER BY seq FOR UPDATE;
 
 -- ShipmentSql.find
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s AND number = %s;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = %s AND consumer = %s AND number = %s;
 
 -- ShipmentSql.find_locked
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s AND number = %s FOR UPDATE;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = %s AND consumer = %s AND number = %s FOR UPDATE;
 
 -- ShipmentSql.latest
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s ORDER BY number DESC LIMIT 1;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = %s AND consumer = %s ORDER BY number DESC LIMIT 1;
 
 -- ShipmentSql.page
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment AS s WHERE queue = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
     SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT %s;
 
 -- ShipmentSql.page_of_consumer
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = %s AND consumer = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment AS s WHERE queue = %s AND consumer = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
     SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT %s;
 
@@ -606,16 +609,16 @@ WHERE before_it < %s ORDER BY ready_at, seq;
 DELETE FROM shipment WHERE id = %s;
 
 -- ShipmentSql.open_of_queue
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND ended_at IS NULL ORDER BY consumer LIMIT %s;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = %s AND ended_at IS NULL ORDER BY consumer LIMIT %s;
 
 -- ShipmentSql.not_ended
 SELECT id FROM shipment WHERE ended_at IS NULL LIMIT %s;
 
 -- ShipmentSql.decide
-UPDATE shipment SET state = %s, ended_at = %s, kept = %s, due_at = %s WHERE id = %s;
+UPDATE shipment SET state = %s, ended_at = %s, kept = %s, stored_in = %s, due_at = %s WHERE id = %s;
 
 -- ShipmentSql.former
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = %s AND consumer = %s AND number < %s AND state = %s
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = %s AND consumer = %s AND number < %s AND state = %s
 ORDER BY number DESC LIMIT 1 FOR UPDATE;
 
 -- ShipmentSql.clear
@@ -672,13 +675,34 @@ DELETE FROM message WHERE seq = ANY(%s::bigint[]) AND ready_at = 253402300799999
 SELECT id FROM shipment WHERE due_at < %s ORDER BY due_at LIMIT %s;
 
 -- ShipmentSql.due_locked
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE id = %s AND due_at < %s FOR UPDATE SKIP LOCKED;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE id = %s AND due_at < %s FOR UPDATE SKIP LOCKED;
 
 -- ShipmentSql.kept
 SELECT seq FROM message WHERE queue = %s LIMIT %s;
 
 -- ShipmentSql.later
 SELECT 1 FROM shipment WHERE queue = %s AND consumer = %s AND number > %s LIMIT 1;
+
+-- LeaseSql.find
+SELECT id, holder, taken_at, until FROM lease WHERE queue = %s AND name = %s;
+
+-- LeaseSql.find_locked
+SELECT id, holder, taken_at, until FROM lease WHERE queue = %s AND name = %s FOR UPDATE;
+
+-- LeaseSql.add
+INSERT INTO lease (queue, name, holder, taken_at, until) VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING;
+
+-- LeaseSql.hold
+UPDATE lease SET holder = %s, taken_at = %s, until = %s WHERE id = %s;
+
+-- LeaseSql.delete
+DELETE FROM lease WHERE id = %s;
+
+-- LeaseSql.over
+SELECT id FROM lease WHERE until <= %s ORDER BY until LIMIT %s;
+
+-- LeaseSql.delete_over
+DELETE FROM lease WHERE id = ANY(%s::bigint[]) AND until <= %s;
 
 -- LedgerSql.measure
 SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM ledger WHERE number > %s AND number <= %s ORDER BY number LIMIT %s;
@@ -954,6 +978,7 @@ SELECT max(number) FROM queue;
 SELECT 1 FROM queue AS q WHERE q.number = %s
 AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM lease WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM seen WHERE queue = q.number)

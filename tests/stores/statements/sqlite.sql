@@ -82,6 +82,9 @@ UPDATE queue SET max_receives = NULL, dead_letter_queue = NULL WHERE dead_letter
 -- QueueSql.end_shipments
 UPDATE shipment SET due_at = 0 WHERE queue = ?;
 
+-- QueueSql.end_leases
+UPDATE lease SET until = 0 WHERE queue = ?;
+
 -- QueueSql.page
 SELECT q.number, q.name, q.created_at, q.visibility_ms, q.retention_ms, q.delay_ms, q.dedup, q.ledger,
 q.max_receives, (SELECT name FROM queue AS d WHERE d.number = q.dead_letter_queue),
@@ -537,21 +540,21 @@ SELECT seq FROM message
 WHERE seq IN (SELECT value FROM carray(?)) AND queue + 0 = ? AND ready_at > ? AND ready_at < ? AND receives > 0 AND claim >= 0 ORDER BY seq ;
 
 -- ShipmentSql.find
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? AND number = ?;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = ? AND consumer = ? AND number = ?;
 
 -- ShipmentSql.find_locked
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? AND number = ? ;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = ? AND consumer = ? AND number = ? ;
 
 -- ShipmentSql.latest
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1;
 
 -- ShipmentSql.page
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = ? AND number > ? AND (s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment AS s WHERE queue = ? AND number > ? AND (s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
     SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT ?;
 
 -- ShipmentSql.page_of_consumer
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment AS s WHERE queue = ? AND consumer = ? AND number > ? AND (s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment AS s WHERE queue = ? AND consumer = ? AND number > ? AND (s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
     SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT ?;
 
@@ -579,16 +582,16 @@ SELECT seq, body, content_type, attributes, sent_at, ready_at, receives, abs(cla
 DELETE FROM shipment WHERE id = ?;
 
 -- ShipmentSql.open_of_queue
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND ended_at IS NULL ORDER BY consumer LIMIT ?;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = ? AND ended_at IS NULL ORDER BY consumer LIMIT ?;
 
 -- ShipmentSql.not_ended
 SELECT id FROM shipment WHERE ended_at IS NULL LIMIT ?;
 
 -- ShipmentSql.decide
-UPDATE shipment SET state = ?, ended_at = ?, kept = ?, due_at = ? WHERE id = ?;
+UPDATE shipment SET state = ?, ended_at = ?, kept = ?, stored_in = ?, due_at = ? WHERE id = ?;
 
 -- ShipmentSql.former
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE queue = ? AND consumer = ? AND number < ? AND state = ?
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = ? AND consumer = ? AND number < ? AND state = ?
 ORDER BY number DESC LIMIT 1 ;
 
 -- ShipmentSql.clear
@@ -645,13 +648,34 @@ DELETE FROM message WHERE seq IN (SELECT value FROM carray(?)) AND ready_at = 25
 SELECT id FROM shipment WHERE due_at < ? ORDER BY due_at LIMIT ?;
 
 -- ShipmentSql.due_locked
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at FROM shipment WHERE id = ? AND due_at < ? ;
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE id = ? AND due_at < ? ;
 
 -- ShipmentSql.kept
 SELECT seq FROM message WHERE queue = ? LIMIT ?;
 
 -- ShipmentSql.later
 SELECT 1 FROM shipment WHERE queue = ? AND consumer = ? AND number > ? LIMIT 1;
+
+-- LeaseSql.find
+SELECT id, holder, taken_at, until FROM lease WHERE queue = ? AND name = ?;
+
+-- LeaseSql.find_locked
+SELECT id, holder, taken_at, until FROM lease WHERE queue = ? AND name = ? ;
+
+-- LeaseSql.add
+INSERT INTO lease (queue, name, holder, taken_at, until) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- LeaseSql.hold
+UPDATE lease SET holder = ?, taken_at = ?, until = ? WHERE id = ?;
+
+-- LeaseSql.delete
+DELETE FROM lease WHERE id = ?;
+
+-- LeaseSql.over
+SELECT id FROM lease WHERE until <= ? ORDER BY until LIMIT ?;
+
+-- LeaseSql.delete_over
+DELETE FROM lease WHERE id IN (SELECT value FROM carray(?)) AND until <= ?;
 
 -- LedgerSql.measure
 SELECT number, CASE WHEN body IS NULL THEN 0 ELSE size END FROM ledger WHERE number > ? AND number <= ? ORDER BY number LIMIT ?;
@@ -927,6 +951,7 @@ SELECT max(number) FROM queue;
 SELECT 1 FROM queue AS q WHERE q.number = ?
 AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
+     OR EXISTS (SELECT 1 FROM lease WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
      OR EXISTS (SELECT 1 FROM seen WHERE queue = q.number)

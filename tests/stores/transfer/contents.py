@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import ids, keys
-from penstock.errors import ShipmentEnded
+from penstock.errors import LeaseHeld, ShipmentEnded
 from penstock.limits import Limits
 from penstock.model import (
     ActionKind,
@@ -161,11 +161,12 @@ def fill_lines(verbs: Verbs) -> None:
 
 
 def fill_shipments(verbs: Verbs) -> None:
-    """Kept, released but for one message, and open; an export that is settled and one that is not; sends with a key."""
+    """Kept, released but for one message, and open; an export that is settled and one that is not; sends with a key;
+    leases."""
     verbs.create("ship")
     verbs.send(*(b"ship %d" % n for n in range(9)), to="ship")
     verbs.ship(1, limit=2, queue="ship")
-    verbs.shipments.settle(1, keep=True, queue="ship")
+    verbs.shipments.settle(1, keep=True, stored_in="a lake", queue="ship")
     verbs.ship(2, limit=3, queue="ship")
     verbs.shipments.release(2, limit=2, queue="ship")
     verbs.ship(3, limit=4, queue="ship")
@@ -174,6 +175,8 @@ def fill_shipments(verbs: Verbs) -> None:
         if number == 1:
             verbs.exports.settle(number)
     verbs.send_once("key of a send", b"1", b"2", to="ship")
+    verbs.leases.take("größe 🚰 ", queue="ship", hold_ms=10**9)
+    verbs.leases.take("me", queue="q")
 
 
 def contents(url: str) -> dict[str, object]:
@@ -192,6 +195,7 @@ def contents(url: str) -> dict[str, object]:
             "secret": store.secret,
             "consumers": unit.session.engine.rows("SELECT * FROM consumer ORDER BY queue, number"),
             "shipments": unit.session.engine.rows("SELECT * FROM shipment ORDER BY id"),
+            "leases": unit.session.engine.rows("SELECT * FROM lease ORDER BY id"),
             "exports": unit.session.engine.rows("SELECT * FROM export ORDER BY id"),
             "sends": unit.session.engine.rows("SELECT * FROM sending ORDER BY id"),
             "dedup keys": unit.session.engine.rows("SELECT * FROM seen ORDER BY id"),
@@ -257,6 +261,9 @@ def shipments_go_on(verbs: Verbs) -> None:
     assert verbs.shipments.settle(3, queue="ship") == 4
     with pytest.raises(ShipmentEnded):
         verbs.shipments.read(1, queue="ship")
+    with pytest.raises(LeaseHeld):
+        verbs.leases.take("me", queue="ship")
+    assert verbs.leases.take("me", name="another", queue="ship").holder == "me"
     verbs.ship(4, queue="ship")
     verbs.ship(1, consumer="other", queue="once")
     assert verbs.shipments.settle(4, keep=True, queue="ship") > 0

@@ -35,6 +35,7 @@ def test_everything_arrives(of, to, new_url):
         "move": 5,
         "consumer": 2,
         "shipment": 3,
+        "lease": 2,
         "export": 2,
         "sending": 1,
         "seen": 7,

@@ -10,6 +10,7 @@ from penstock.edge.router import Route
 from penstock.faces.native.actions import action_routes
 from penstock.faces.native.figures import figure_routes
 from penstock.faces.native.keys import key_routes
+from penstock.faces.native.leases import lease_routes
 from penstock.faces.native.ledger import ledger_routes
 from penstock.faces.native.message_ids import message_id_routes
 from penstock.faces.native.messages import message_routes
@@ -32,6 +33,7 @@ def native_routes(broker: Broker, keyring: Keyring) -> list[Route]:
         *receipt_routes(broker),
         *move_routes(broker),
         *shipment_routes(broker),
+        *lease_routes(broker),
         *ledger_routes(broker),
         *key_routes(broker, keyring),
         *action_routes(broker),

@@ -99,6 +99,12 @@ def consumer_and_number(consumer: str, number: str) -> tuple[str, int]:
     return _checked_consumer(consumer), within("the number", int(number), NUMBER.lowest, NUMBER.highest)
 
 
+def checked_lease(name: str) -> str:
+    if not names.is_valid(name):
+        raise InvalidRequest("a lease is called by the same rules as a queue")
+    return name
+
+
 def _checked_consumer(name: str) -> str:
     if not names.is_valid(name):
         raise InvalidRequest("a consumer is called by the same rules as a queue")

@@ -30,6 +30,7 @@ from penstock.faces.native.requests import (
     OF_CONSUMER,
     QUEUE,
     SMALL,
+    checked_word,
     consumer_and_number,
     query_consumer,
     query_number,
@@ -53,10 +54,18 @@ _Hold = Annotated[
 class ClaimShipment(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=limits.SHIPMENT_ROWS, description="at most this many messages")] = 100_000
     hold_ms: _Hold = 3_600_000
+    max_bytes: Annotated[
+        Annotated[int, Meta(ge=1, le=limits.SHIPMENT_BYTES)] | None,
+        Meta(description="at most this many bytes of bodies, but at least one message"),
+    ] = None
 
 
 class SettleShipment(Struct, forbid_unknown_fields=True):
     keep: Annotated[bool, Meta(description="whether it stays readable for an hour")] = False
+    stored_in: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=limits.STORED_IN_LENGTH)] | None,
+        Meta(description="where the messages are now, in printable characters"),
+    ] = None
 
 
 class BeatShipment(Struct, forbid_unknown_fields=True):
@@ -99,6 +108,7 @@ _EXAMPLE = {
     "claimed_at": 1_760_000_000_000,
     "until": 1_760_003_600_000,
     "ended_at": None,
+    "stored_in": None,
 }
 _SHIPMENT = answer("The shipment.", Shipment, _EXAMPLE)
 CONFLICT = answer(
@@ -174,9 +184,9 @@ _SETTLE = Op(
     id="settleShipment",
     tag=_TAG,
     summary="Settle a shipment",
-    description="Finishes all its messages. Settling again is not an error.",
+    description="Finishes all its messages. Settling again is not an error, and changes nothing.",
     parameters=_NAMED,
-    body=body(SettleShipment, {"keep": False}, required=False),
+    body=body(SettleShipment, {"keep": False, "stored_in": "s3://lake/orders"}, required=False),
     answers={200: _SHIPMENT, 404: _UNKNOWN, 409: _GATHERING, 410: ENDED},
 )
 _RELEASE = Op(
@@ -230,7 +240,7 @@ class _Shipments:
     def claim(self, request: Request) -> Pending[Response]:
         ref = _named(request)
         asked = _read_claim(request.body)
-        return self._broker.shipments.claim(ref, asked.limit, asked.hold_ms).map(_claimed)
+        return self._broker.shipments.claim(ref, asked.limit, asked.hold_ms, asked.max_bytes).map(_claimed)
 
     def show(self, request: Request) -> Pending[Response]:
         return self._broker.shipments.find(_named(request)).map(_told)
@@ -244,7 +254,11 @@ class _Shipments:
 
     def settle(self, request: Request) -> Pending[Response]:
         ref = _named(request)
-        return self._broker.shipments.settle(ref, _read_settle(request.body).keep).map(_told)
+        asked = _read_settle(request.body)
+        stored_in = asked.stored_in
+        if stored_in is not None:
+            checked_word("stored_in", stored_in, limits.STORED_IN_LENGTH)
+        return self._broker.shipments.settle(ref, asked.keep, stored_in).map(_told)
 
     def release(self, request: Request) -> Pending[Response]:
         ref = _named(request)

@@ -1,6 +1,6 @@
 """`archive`: the ledger's rows from the server into the lake, each exactly once.
 
-Export by export: claim number n, write it to the folder of n, settle n. The rows stay in the server's ledger, which has
+Export by export: claim number n, write its file, settle n. The rows stay in the server's ledger, which has
 its own rules for how long it keeps them.
 """
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from penstock.client import Client, Export, ExportRef, ShipmentConflict, ShipmentEnded
 from penstock.spark.errors import JobFailed
-from penstock.spark.jobs.ledger import read_export
-from penstock.spark.jobs.run import Run, Summary, how_it_ended, timed
-from penstock.spark.lake import Lake, Place
+from penstock.spark.jobs.run import Run, Summary, timed
+from penstock.spark.lake import Lake
+from penstock.spark.landing import Landing
 from penstock.spark.server import Server
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class _Archive:
     def all(self, limit: int, max_rows: int | None) -> None:
         summary = self.summary
         number = summary.next_export
-        self.lake.clear_staging(Place(summary.consumer, 0), but=number)
+        self.lake.clear_staging()
         while max_rows is None or summary.rows < max_rows:
             most = limit if max_rows is None else min(limit, max_rows - summary.rows)
             try:
@@ -94,22 +94,14 @@ class _Archive:
         self.run.progress.end()
 
     def _one(self, export: Export) -> None:
-        place = Place(export.consumer, export.number)
-        try:
-            landed = self.lake.land(
-                place, export.claimed_at, export.rows,
-                lambda: read_export(self.spark, self.server, export, self.run.slices(self.spark)),
-            )  # fmt: skip
-        except JobFailed:
-            raise
-        except Exception:
-            how = how_it_ended(self.client.arrow.read_export(export, export.after, export.through))
-            if how is None:
-                raise
-            if how != "settled":
-                self.summary.swept.append(export.number)
-                raise JobFailed(self.summary.problems[-1]) from None
-            return
+        landed = Landing(self.server, self.lake.storage, export).run(self.spark)
+        if landed.error is not None:
+            raise JobFailed(landed.error)
+        if landed.ended == "settled":
+            return  # by another archive of the same consumer, which has put the same file there
+        if landed.manifest is None:
+            self.summary.swept.append(export.number)
+            raise JobFailed(self.summary.problems[-1])
         self.client.settle_export(export)
         self.summary.exports += 1
-        self.summary.rows += landed.rows
+        self.summary.rows += landed.manifest.rows

@@ -1,42 +1,40 @@
 """`drain`: messages from a queue into the lake, each exactly once.
 
-Shipment by shipment: claim number n, write it to the folder of n, settle n. If the job ends in between, the next run
-claims the same n, finds the same messages, and goes on. Nothing is settled before all of it is in the lake.
+Shipment by shipment: claim number n, write its file, settle n. If the job ends in between, the next run claims the same
+n, finds the same messages, and goes on. Nothing is settled before all of it is in the lake.
+
+A large queue is drained in lanes, several shipments at a time. A consumer has one shipment at a time, so each lane has
+a consumer of its own: `drain`, `drain.2`, `drain.3`.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType, _parse_datatype_string
+from uuid import uuid4
 
 from penstock.client import Client, Shipment, ShipmentConflict, ShipmentEnded, ShipmentRef
-from penstock.spark import folders
 from penstock.spark.errors import JobFailed
 from penstock.spark.heartbeat import Heartbeat
-from penstock.spark.jobs.run import HOLD_MS, Run, Summary, how_it_ended, timed
-from penstock.spark.lake import Lake, Landed, Place
+from penstock.spark.jobs.run import HOLD_MS, Run, Summary, timed
+from penstock.spark.lake import Lake, Manifest, Place
+from penstock.spark.landing import Body, Landing
+from penstock.spark.lease import Lease
 from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
 
-LIMIT = 100_000
+LIMIT = 1_000_000
+# Fewer messages than this are not worth a lane.
+_LANE_MESSAGES = 200_000
 _MOST_ENDED = 10
 _GIVEN_BACK = ("released", "lost", "purged")
-_CORRUPT = "_corrupt"
-
-
-@dataclass(frozen=True)
-class Body:
-    """What the lake's column `body` is: `binary`, `text`, or `json`, values of a schema (`a int, b string`)."""
-
-    format: str = "binary"
-    schema: str | None = None
 
 
 @dataclass
@@ -46,18 +44,19 @@ class DrainSummary(Summary):
     lake: str
     dry_run: bool = False
     ready: int = 0
+    lanes: int = 0
     shipments: int = 0
     messages: int = 0
     bytes: int = 0
     bad_records: int = 0
-    # Numbers that ended before they were settled: their messages are the queue's again, or were purged.
-    ended: dict[int, str] = field(default_factory=dict)
+    # Shipments that ended before they were settled: their messages are the queue's again, or were purged.
+    ended: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
     def problems(self) -> list[str]:
-        return [f"shipment {number} was {how} before it was settled" for number, how in self.ended.items()]
+        return self.ended
 
     def lines(self) -> list[str]:
         if self.dry_run:
@@ -70,7 +69,7 @@ class DrainSummary(Summary):
         if self.bad_records:
             lines.append(f"{self.bad_records:,} bodies did not decode; they are in the column bad_record")
         verb = "would remove" if self.dry_run else "removed"
-        return lines + [f"{verb} {folder}, of a shipment that was not settled" for folder in self.removed]
+        return lines + [f"{verb} {file}, of a shipment that was not settled" for file in self.removed]
 
 
 def drain(
@@ -81,20 +80,59 @@ def drain(
     consumer: str = "drain",
     limit: int = LIMIT,
     max_messages: int | None = None,
+    lanes: int | None = None,
     body: Body = Body(),
     hold_ms: int = HOLD_MS,
+    wait: bool = False,
     run: Run = Run(),
 ) -> DrainSummary:
-    """Drains until nothing is ready, or about `max_messages` are drained: a shipment that was open may hold more."""
+    """Drains until nothing is ready, or about `max_messages` are drained: a shipment that was open may hold more.
+
+    `lanes` is how many shipments are in flight at once: one for each core, unless it is given or there is too little to
+    drain. While another drain of the same consumer runs, this one fails, or with `wait` waits for it."""
     summary = DrainSummary(queue, consumer, lake, run.dry_run)
     with timed(summary), server.client() as client:
         summary.ready = counted(client, queue)[0].ready
-        with run.session("drain") as session:
-            job = _Drain(session, server, client, Lake(session, lake), body, hold_ms, summary, run)
+        if not summary.ready and not any(map(_is_unfinished, _shipments(client, queue, consumer))):
+            return summary  # without the seconds that Spark takes to start
+        if run.dry_run:
+            with run.session("drain") as session:
+                _Drain.of(session, server, client, lake, summary, run).clear()
+            return summary
+        with Lease(client, queue, consumer, run.progress, wait) as lease, run.session("drain") as session:
+            job = _Drain.of(session, server, client, lake, summary, run, body, hold_ms, lease)
             job.clear()
-            if not run.dry_run:
-                job.all(limit, max_messages)
+            job.all(limit, max_messages, lanes)
     return summary
+
+
+class _Budget:
+    """How many messages may still be claimed, by lanes that ask at the same time."""
+
+    def __init__(self, messages: int | None) -> None:
+        self._left = messages
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def take(self, most: int) -> int:
+        with self._lock:
+            if self._left is None:
+                return most
+            taken = min(most, self._left)
+            self._left -= taken
+            return taken
+
+    def close(self) -> None:
+        """No one may claim any more."""
+        with self._lock:
+            self._left = 0
+            self._is_closed = True
+
+    def correct(self, messages: int) -> None:
+        """What was taken and not needed; less than nothing where more was needed."""
+        with self._lock:
+            if self._left is not None and not self._is_closed:
+                self._left = max(0, self._left + messages)
 
 
 @dataclass
@@ -104,135 +142,162 @@ class _Drain:
     client: Client
     lake: Lake
     body: Body
+    kind: DataType
     hold_ms: int
+    lease: Lease | None
     summary: DrainSummary
     run: Run
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    tag: str = field(default_factory=lambda: f"penstock-drain-{uuid4().hex}")
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        server: Server,
+        client: Client,
+        lake: str,
+        summary: DrainSummary,
+        run: Run,
+        body: Body = Body(),
+        hold_ms: int = HOLD_MS,
+        lease: Lease | None = None,
+    ) -> _Drain:
+        place = Lake(spark, lake)
+        return cls(spark, server, client, place, body, body.kind(), hold_ms, lease, summary, run)
 
     def clear(self) -> None:
-        """Remove the folders of shipments that were given back, and the staging folders of dead runs."""
-        queue, consumer = self.summary.queue, self.summary.consumer
-        known = {shipment.number: shipment for shipment in self.client.shipments(queue, consumer)}
-        for number in self.lake.numbers(queue, consumer):
-            shipment = known.get(number)
-            if shipment is not None and shipment.state in _GIVEN_BACK:
-                self._remove(shipment)
+        """Remove the files of shipments that were given back, and what dead runs have left half written."""
+        given_back = [it for it in self._own_shipments() if it.state in _GIVEN_BACK]
+        # A queue that was deleted and recreated counts from 1 again: the rows of an earlier claim stay.
+        places = [Place(it.consumer, it.number, it.claimed_at, it.queue) for it in given_back]
+        there = self.lake.files(self.summary.queue) if places else set()
+        for place in places:
+            if place.file in there or place.manifest in there:
+                self._remove(place)
         if not self.summary.dry_run:
-            underway = next((it.number for it in known.values() if not it.has_ended), None)
-            self.lake.clear_staging(self._place(0), but=underway)
+            self.lake.clear_staging()
 
-    def all(self, limit: int, max_messages: int | None) -> None:
-        summary = self.summary
-        queue, consumer = summary.queue, summary.consumer
-        number = self.client.next_shipment(queue, consumer).number
-        while max_messages is None or summary.messages < max_messages:
-            most = limit if max_messages is None else min(limit, max_messages - summary.messages)
+    def all(self, limit: int, max_messages: int | None, lanes: int | None) -> None:
+        names = self._lanes(max_messages, lanes)
+        self.summary.lanes = len(names)
+        budget = _Budget(max_messages)
+        with ThreadPoolExecutor(len(names), "lane") as pool:
+            running = [pool.submit(self._lane, name, limit, budget) for name in names]
             try:
-                shipment = self.client.claim_shipment(ShipmentRef(queue, consumer, number), most, self.hold_ms)
-            except (ShipmentEnded, ShipmentConflict):
-                # Another drain of the same consumer was faster.
-                number = self.client.next_shipment(queue, consumer).number
-                continue
-            if shipment is None:
-                break
-            self._one(shipment)
-            number += 1
-            total = max(summary.ready, summary.messages)
-            self.run.progress.show(f"draining {queue}", summary.messages, total)
+                for ended in as_completed(running):
+                    ended.result()
+            except BaseException:
+                # The others end as well: at once, whatever their tasks are doing.
+                budget.close()
+                self.spark.interruptTag(self.tag)
+                raise
         self.run.progress.end()
 
-    def _one(self, shipment: Shipment) -> None:
+    def _lanes(self, max_messages: int | None, lanes: int | None) -> list[str]:
+        """The consumers of the lanes: those that are needed, and those that an earlier run has left open."""
+        ready = self.summary.ready if max_messages is None else min(self.summary.ready, max_messages)
+        if lanes is None:
+            lanes = max(1, min(self.run.slices(self.spark), ready // _LANE_MESSAGES))
+        open_ = {it.consumer for it in self._own_shipments() if not it.has_ended}
+        first = [lane_of(self.summary.consumer, number) for number in range(1, lanes + 1)]
+        return first + sorted(open_.difference(first))
+
+    def _own_shipments(self) -> Iterator[Shipment]:
+        return _shipments(self.client, self.summary.queue, self.summary.consumer)
+
+    def _lane(self, consumer: str, limit: int, budget: _Budget) -> None:
+        """One shipment after the other, until nothing is left."""
+        queue = self.summary.queue
+        self.spark.addTag(self.tag)
+        with self.server.client() as client:
+            number = client.next_shipment(queue, consumer).number
+            while most := budget.take(limit):
+                try:
+                    shipment = client.claim_shipment(ShipmentRef(queue, consumer, number), most, self.hold_ms)
+                except (ShipmentEnded, ShipmentConflict):
+                    # Another run was faster, after all.
+                    budget.correct(most)
+                    number = client.next_shipment(queue, consumer).number
+                    continue
+                budget.correct(most - (0 if shipment is None else shipment.messages))
+                if shipment is None:
+                    return
+                self._one(client, shipment)
+                number += 1
+
+    def _one(self, client: Client, shipment: Shipment) -> None:
+        landing = Landing(self.server, self.lake.storage, shipment, self.body.format, self.kind)
+        with Heartbeat(client, shipment, self.hold_ms):
+            landed = landing.run(self.spark)
+            if landed.error is not None:
+                raise JobFailed(landed.error)
+            ended = landed.ended
+            if landed.manifest is not None:
+                ended = self._settle(client, shipment)
+        if ended is not None:
+            self._give_up(client, landing.place, ended)
+        elif landed.manifest is not None:
+            self._add(shipment, landed.manifest)
+
+    def _settle(self, client: Client, shipment: Shipment) -> str | None:
+        """How it had ended before, if it had."""
+        if self.lease is not None:
+            self.lease.check()
         try:
-            with Heartbeat(self.client, shipment, self.hold_ms):
-                landed = self._land(shipment)
-                self.client.settle_shipment(shipment)
-        except JobFailed:
-            raise
-        except Exception as error:
-            how = error.how if isinstance(error, ShipmentEnded) else how_it_ended(self._read_again(shipment))
-            if how is None:
-                raise
-            self._give_up(shipment, how)
-            return
-        self.summary.shipments += 1
-        self.summary.messages += landed.rows
-        self.summary.bytes += shipment.bytes
-        self.summary.bad_records += landed.bad
+            client.settle_shipment(shipment, stored_in=self.lake.address)
+        except ShipmentEnded as error:
+            return error.how
+        return None
 
-    def _land(self, shipment: Shipment) -> Landed:
-        place = self._place(shipment.number)
-        return self.lake.land(place, shipment.claimed_at, shipment.messages, lambda: self._read(shipment))
+    def _add(self, shipment: Shipment, manifest: Manifest) -> None:
+        summary = self.summary
+        with self.lock:
+            summary.shipments += 1
+            summary.messages += manifest.rows
+            summary.bytes += shipment.bytes
+            summary.bad_records += manifest.bad
+            total = max(summary.ready, summary.messages)
+            self.run.progress.show(f"draining {summary.queue}", summary.messages, total)
 
-    def _read(self, shipment: Shipment) -> DataFrame:
-        parts = self.run.slices(self.spark)
-        place = {"consumer": shipment.consumer, "shipment": shipment.number, "partitions": parts}
-        messages = self.server.read(self.spark, shipment.queue, **place)
-        return decoded(kept(messages, shipment.claimed_at), self.body)
-
-    def _read_again(self, shipment: Shipment) -> Iterator[object]:
-        return self.client.arrow.read_shipment(shipment, 0, shipment.messages)
-
-    def _give_up(self, shipment: Shipment, how: str) -> None:
+    def _give_up(self, client: Client, place: Place, how: str) -> None:
+        """The shipment has ended otherwise: its messages are the queue's again, and come with a later number."""
         if how == "settled":
-            return  # by another drain of the same consumer, whose folder is complete
+            return  # by another run, which has put the same file there
         if how == "purged":
             # It can never be read whole again; the rest of it goes back to the queue.
             with suppress(ShipmentEnded):
-                self.client.release_shipment(shipment)
-        self._remove(shipment)
-        self.summary.ended[shipment.number] = how
-        self.run.progress.say(f"shipment {shipment.number} was {how} before it was settled")
-        if len(self.summary.ended) >= _MOST_ENDED:
-            raise JobFailed(f"{_MOST_ENDED} shipments ended before they were settled: is the hold too short?")
+                client.release_shipment(ShipmentRef(self.summary.queue, place.consumer, place.number))
+        with self.lock:
+            if place.file in self.lake.files(self.summary.queue):
+                self._remove(place)
+            self.summary.ended.append(f"shipment {place.number} of {place.consumer} was {how} before it was settled")
+            self.run.progress.say(self.summary.ended[-1])
+            if len(self.summary.ended) >= _MOST_ENDED:
+                raise JobFailed(f"{_MOST_ENDED} shipments ended before they were settled: is the hold too short?")
 
-    def _place(self, number: int) -> Place:
-        return Place(self.summary.consumer, number, self.summary.queue)
-
-    def _remove(self, shipment: Shipment) -> None:
-        place = self._place(shipment.number)
-        folder = self.lake.folder(place)
-        # A queue that was deleted and recreated counts from 1 again: the rows of an earlier claim stay.
-        if folders.exists(self.spark, folder) and self.lake.claimed_at(place) in (None, shipment.claimed_at):
-            self.summary.removed.append(folder)
-            if not self.summary.dry_run:
-                self.lake.remove(place)
+    def _remove(self, place: Place) -> None:
+        self.summary.removed.append(self.lake.storage.address(place.file))
+        if not self.summary.dry_run:
+            self.lake.remove(place)
 
 
-def kept(messages: DataFrame, claimed_at: int) -> DataFrame:
-    """The columns that the lake keeps of a message."""
-    columns = ("id", "body", "content_type", "attributes", "sent_at", "receives")
-    return messages.select(*columns, F.timestamp_millis(F.lit(claimed_at)).alias("claimed_at"), "group")
+def _shipments(client: Client, queue: str, consumer: str) -> Iterator[Shipment]:
+    """Those of all lanes that the server remembers."""
+    for shipment in client.shipments(queue):
+        if shipment.consumer == consumer or is_lane(shipment.consumer, consumer):
+            yield shipment
 
 
-def decoded(messages: DataFrame, wanted: Body) -> DataFrame:
-    """`messages` with their binary `body` decoded, in the JVM. Text and JSON bring a column `bad_record`: the body as
-    it came where it is not UTF-8 or does not fit the schema, and then `body` is null."""
-    if wanted.format == "binary":
-        return messages
-    text = F.col("body").cast("string")
-    is_text = F.is_valid_utf8(text)
-    if wanted.format == "text":
-        return _split(messages, text, is_text)
-    if wanted.schema is None:
-        raise ValueError("json needs a schema")
-    # Spark reads the first value and drops what comes after it; within an array, that is not valid.
-    wrapped = F.concat(F.lit('{"of":['), text, F.lit("]}"))
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parsed = F.from_json(wrapped, f"of array<{_type_of(wanted.schema)}>, {_CORRUPT} string", options)
-    good = is_text & parsed[_CORRUPT].isNull() & (F.size(parsed["of"]) == 1) & parsed["of"][0].isNotNull()
-    return _split(messages, parsed["of"][0], good)
+def _is_unfinished(shipment: Shipment) -> bool:
+    """Whether something is left to do for it, in the queue or in the lake."""
+    return not shipment.has_ended or shipment.state in _GIVEN_BACK
 
 
-def _split(messages: DataFrame, body: Column, good: Column) -> DataFrame:
-    is_good = F.coalesce(good, F.lit(False))
-    return messages.select(
-        *(F.when(is_good, body).alias("body") if name == "body" else F.col(name) for name in messages.columns),
-        F.when(~is_good, F.col("body")).alias("bad_record"),
-    )
+def lane_of(consumer: str, number: int) -> str:
+    return consumer if number == 1 else f"{consumer}.{number}"
 
 
-def _type_of(schema: str) -> str:
-    """`a int, b string` are the fields of a struct; `array<int>` is a type by itself."""
-    kind = _parse_datatype_string(schema)
-    if isinstance(kind, StructType) and len(kind) == 1 and kind[0].name == "value" and " " not in schema.strip():
-        kind = kind[0].dataType
-    return kind.simpleString()
+def is_lane(consumer: str, of: str) -> bool:
+    head, dot, number = consumer.rpartition(".")
+    return head == of and dot == "." and number.isdecimal()

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.client import ShipmentEnded
-from penstock.spark.folders import is_connect
 from penstock.spark.session import ANY, Start, open_session
 from penstock.spark.source import register
+from penstock.spark.tasks import is_connect
 from penstock.terminal import Progress, Quiet
 
 if TYPE_CHECKING:

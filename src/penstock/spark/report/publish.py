@@ -1,4 +1,4 @@
-"""The page to its place: a local file, or any path that Hadoop knows. In one step: a reader sees the old page or the
+"""A file to its place: a local path, or any that Hadoop knows. In one step: a reader sees the old page or the
 new one."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from penstock.spark.errors import JobFailed
-from penstock.spark.folders import is_connect
+from penstock.spark.tasks import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

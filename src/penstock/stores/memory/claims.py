@@ -28,13 +28,16 @@ class Share(Struct, frozen=True):
 
 class ClaimTerms(Struct, frozen=True):
     """How messages are claimed: until when, 0 where they stay ready; how many bytes of them; whether until their
-    deadline where that lies ahead; whether those past their deadline fail; and whose share comes first."""
+    deadline where that lies ahead; whether those past their deadline fail; whose share comes first; and how long their
+    bodies may be together, but for the first, unless the claim goes on and `has_some`."""
 
     until: int
     room: int
     to_deadline: bool = False
     heeds_deadlines: bool = True
     share: Share | None = None
+    budget: int | None = None
+    has_some: bool = False
 
 
 def claim(session: Session, queue: Queue, limit: int, now: int, terms: ClaimTerms) -> Claimed:
@@ -54,6 +57,9 @@ class _Claim:
         self._now = now
         self._terms = terms
         self._room = terms.room
+        self._budget = terms.budget
+        self._has_some = terms.has_some
+        self._is_full = False
         self._collapsed = 0
         self._is_cut = False
         self._messages: list[Message] = []
@@ -73,7 +79,7 @@ class _Claim:
 
     @property
     def _goes_on(self) -> bool:
-        return len(self._messages) < self._limit and self._room > 0 and not self._is_cut
+        return len(self._messages) < self._limit and self._room > 0 and not self._is_cut and not self._is_full
 
     def _take(self, rows: Iterable[MessageRow]) -> None:
         ready = iter(rows)
@@ -82,7 +88,9 @@ class _Claim:
                 continue  # it has collapsed behind one that was delivered
             if not self._collapses(row):
                 verdict = self._verdict(row)
-                if verdict is Verdict.DELIVER:
+                if verdict is Verdict.DELIVER and self._is_too_long(row):
+                    self._is_full = True
+                elif verdict is Verdict.DELIVER:
                     self._deliver(row)
                 else:
                     self._finish(row, verdict)
@@ -160,6 +168,9 @@ class _Claim:
             self._collapsed += 1
         return True
 
+    def _is_too_long(self, row: MessageRow) -> bool:
+        return self._has_some and self._budget is not None and len(row.draft.body) > self._budget
+
     def _verdict(self, row: MessageRow) -> Verdict:
         deadline_at = row.draft.deadline_at if self._terms.heeds_deadlines else None
         return policy.judge(self._queue.settings, self._now, row.sent_at, row.receives, deadline_at)
@@ -193,3 +204,7 @@ class _Claim:
             count(self._tables.happened, self._queue.number, REDELIVERED, 1)
         self._messages.append(self._session.message(self._queue, replace(delivered, ready_at=until or now)))
         self._room -= row.size
+        self._has_some = True
+        if self._budget is not None:
+            self._budget -= len(row.draft.body)
+            self._is_full = self._budget <= 0

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
-from penstock.model import Message, Outcome, Shipment, ShipmentRef, ShipmentState
+from penstock.model import Claimed, Message, Outcome, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.session import Session
 from penstock.stores.memory.tables import ShipmentRow
@@ -21,7 +21,15 @@ class MemoryShipments:
         self._session = session
         self._tables = session.tables
 
-    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int, step: int | None = None) -> Shipment | None:
+    def claim(
+        self,
+        ref: ShipmentRef,
+        limit: int,
+        now: int,
+        hold_ms: int,
+        step: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Shipment | None:
         consumer, number = ref.consumer, ref.number
         found = self._session.queue(ref.queue)
         row = self._known(found.number, ref, now)
@@ -37,13 +45,17 @@ class MemoryShipments:
             raise ShipmentEnded(ref, shipment.state)
         if shipment.state is ShipmentState.OPEN:
             return self._put(row, replace(shipment, until=max(shipment.until, now + hold_ms)))
-        most = max(0, min(step or self._session.limits.claim_rows, limit - len(row.seqs)))
-        # A shipment is not read by its claim, so the size of its messages does not limit it.
-        terms = ClaimTerms(limits.SHIPPED, limits.SHIPMENT_ROWS * limits.BODY_BYTES)
-        messages = claim(self._session, found, most, now, terms).messages
+        budget = (limits.SHIPMENT_BYTES if max_bytes is None else max_bytes) - shipment.bytes
+        most = max(0, min(step or self._session.limits.claim_rows, limit - len(row.seqs)) if budget > 0 else 0)
+        # A shipment is not read by its claim, so what may be read at once does not limit it.
+        terms = ClaimTerms(limits.SHIPPED, 2 * limits.SHIPMENT_BYTES, budget=budget, has_some=bool(row.seqs))
+        claimed = claim(self._session, found, most, now, terms) if most else Claimed([])
+        messages = claimed.messages
+        taken = sum(len(message.body) for message in messages)
         row = replace(row, seqs=tuple(sorted((*row.seqs, *(message.seq for message in messages)))))
-        is_whole = len(messages) < most or len(row.seqs) >= limit
+        is_whole = (len(messages) < most and not claimed.more) or len(row.seqs) >= limit or taken >= budget
         if is_whole and not row.seqs:
+            self._forget(row)
             return None
         return self._put(
             row,
@@ -51,7 +63,7 @@ class MemoryShipments:
                 shipment,
                 state=ShipmentState.OPEN if is_whole else ShipmentState.GATHERING,
                 messages=len(row.seqs),
-                bytes=shipment.bytes + sum(len(message.body) for message in messages),
+                bytes=shipment.bytes + taken,
                 until=now + hold_ms,
             ),
         )
@@ -97,7 +109,7 @@ class MemoryShipments:
                 break
         return messages
 
-    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
+    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False, stored_in: str | None = None) -> int:
         row = self._found(ref, now)
         state = row.shipment.state
         if state is ShipmentState.GATHERING:
@@ -105,7 +117,8 @@ class MemoryShipments:
         if state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
             raise ShipmentEnded(ref, state)
         if state is ShipmentState.OPEN:
-            row = self._decide(replace(row, readable=keep), ShipmentState.SETTLED, now)
+            said = replace(row.shipment, stored_in=stored_in)
+            row = self._decide(replace(row, readable=keep, shipment=said), ShipmentState.SETTLED, now)
         former = [
             one for one in self._of_consumer(row.queue, ref.consumer) if one.shipment.state is ShipmentState.SETTLED
         ]

@@ -24,6 +24,7 @@ from penstock.model import (
     Happened,
     Held,
     Key,
+    Lease,
     LedgerMode,
     LedgerRow,
     Move,
@@ -154,6 +155,8 @@ class Tables:
         self._last_action_number = 0
         # By the number of the queue, the consumer, and the shipment's own number.
         self.shipments: dict[tuple[int, str, int], ShipmentRow] = {}
+        # By the number of the queue and the name.
+        self.leases: dict[tuple[int, str], Lease] = {}
         self.exports: dict[tuple[str, int], Export] = {}
         self.sendings: dict[tuple[int, str], SendingRow] = {}
         self.consumers: dict[str, ConsumerRow] = {}
@@ -355,6 +358,7 @@ class Tables:
             "keys",
             "session_ends",
             "shipments",
+            "leases",
             "exports",
             "sendings",
             "consumers",

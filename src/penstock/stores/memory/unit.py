@@ -16,6 +16,7 @@ from penstock.stores.memory.actions import MemoryActions
 from penstock.stores.memory.claims import ClaimTerms, claim
 from penstock.stores.memory.consumers import MemoryConsumers
 from penstock.stores.memory.keys import MemoryKeys
+from penstock.stores.memory.leases import MemoryLeases
 from penstock.stores.memory.ledger import MemoryExports, MemoryLedger
 from penstock.stores.memory.messages import MemoryMessages
 from penstock.stores.memory.moves import MemoryMoves
@@ -50,6 +51,10 @@ class MemoryUnit:
     @property
     def shipments(self) -> MemoryShipments:
         return MemoryShipments(self._session)
+
+    @property
+    def leases(self) -> MemoryLeases:
+        return MemoryLeases(self._session)
 
     @property
     def ledger(self) -> MemoryLedger:
@@ -236,6 +241,7 @@ class MemoryUnit:
         freed += self.ledger.sweep(ledger_before, limit - freed, ledger_bytes)
         freed += self.actions.sweep(actions_before, limit - freed)
         freed += self.shipments.sweep(now, limit - freed)
+        freed += self.leases.sweep(now, limit - freed)
         freed += self._tables.figures.sweep(now, limit - freed)
         return freed + self.exports.sweep(now) + self.messages.sweep(now) + self.moves.sweep(now)
 
@@ -253,9 +259,10 @@ class MemoryUnit:
         return freed
 
     def _forget_queue(self, number: int) -> None:
-        """Once it is empty and no shipment of it is left. The next queue counts on from the latest."""
-        has_shipments = any(queue == number for queue, _, _ in self._tables.shipments)
-        if not (self._tables.order[number] or has_shipments or number == max(self._tables.queues)):
+        """Once it is empty and no shipment and no lease of it is left. The next queue counts on from the latest."""
+        tables = self._tables
+        is_named = number in {queue for queue, *_ in (*tables.shipments, *tables.leases)}
+        if not (tables.order[number] or is_named or number == max(tables.queues)):
             self._tables.forget_queue(number)
 
     @staticmethod

@@ -46,6 +46,7 @@ class MqCoreUnit:
     messages = None
     moves = None
     shipments = None
+    leases = None
     ledger = None
     exports = None
     consumers = None

@@ -1,4 +1,7 @@
-"""How messages are handed out."""
+"""How messages are handed out.
+
+One file because claims on a queue and on its lines judge messages, hold them and come to an end in the same ways.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from penstock.ids import before_seq
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.figures import CLAIMED, REDELIVERED
+from penstock.stores.sql.budget import Budget, is_spent
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
 from penstock.stores.sql.lines import group_text, has_lines
@@ -69,28 +73,32 @@ class Share:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
-    their deadline fail; whose share comes first; and whether they are read, or only measured."""
+    their deadline fail; whose share comes first; whether they are read, or only measured; and how long
+    these may be."""
 
     until: int
     to_deadline: bool = False
     heeds_deadlines: bool = True
     share: Share | None = None
     reads: bool = True
+    budget: Budget | None = None
 
 
 class _Taking:
     """What a claim on lines has taken so far, and how much more it may."""
 
-    def __init__(self, queue: Queue, limit: int, room: int, most_left_out: int) -> None:
+    def __init__(self, queue: Queue, limit: int, room: int, most_left_out: int, budget: Budget | None) -> None:
         self.queue = queue
         self.taken: list[Row] = []
         self.room = room
+        self._budget = budget
         self._limit = limit
         self._left_out = 0
         self._most_left_out = most_left_out
 
     def goes_on(self) -> bool:
-        return len(self.taken) < self._limit and self.room > 0 and self._left_out < self._most_left_out
+        is_short = len(self.taken) < self._limit and self.room > 0 and self._left_out < self._most_left_out
+        return is_short and not is_spent(self._budget)
 
     def wanted(self) -> int:
         return self._limit - len(self.taken)
@@ -154,18 +162,10 @@ class Claims:
         hints = session.hints
         start = hints.start(found.number) if hints else FROM_THE_BEGINNING
         most_promoted = max(limit, limits.promote_rows)
-        looked: list[Row] | None = None
         room = limits.claim_bytes
-        look = session.look_for_due(found, now, most_promoted, start.due)
-        if session.engine.shared:
-            # In one round trip with that look, which mostly finds nothing.
-            looked = self._head(found, terms, start.after, limit, room)
-        due = look.rows()
-        if due:
-            session.promote(found, due, now)
-            if looked:
-                session.stirred.add(found.name)  # others have passed over what is not taken after all
-            start, looked = FROM_THE_BEGINNING, None
+        promoted, looked = self._promote(found, terms, start, limit, room, most_promoted, now)
+        if promoted:
+            start = FROM_THE_BEGINNING
         taken: list[Row] = []
         after, rounds = start.after, 0
         # What is not handed out takes long to finish: a claim that has met much of it goes on in the next unit.
@@ -178,6 +178,9 @@ class Claims:
             if not rows:
                 start, after = FROM_THE_BEGINNING, 0
                 continue
+            rows = self._affordable(found, rows, now, terms)
+            if not rows:
+                break
             rounds += 1
             delivered = self._judge(found, rows, now, terms, has_notes)
             has_notes = True  # perhaps: this round may have made some
@@ -188,11 +191,31 @@ class Claims:
             taken += delivered
             if terms.reads:
                 room -= size_of(delivered)
-        if hints and terms.until and len(due) < most_promoted:
+            if is_spent(terms.budget):
+                break
+        if hints and terms.until and promoted < most_promoted:
             # A share leaves gaps behind it.
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
-        return taken, len(taken) < limit
+        return taken, len(taken) < limit and not is_spent(terms.budget)
+
+    def _promote(
+        self, found: Queue, terms: Terms, start: Start, limit: int, room: int, most: int, now: int
+    ) -> tuple[int, list[Row] | None]:
+        """How many messages were due and are seen to, and what `_head` finds, if it was asked and that still holds."""
+        session = self._session
+        looked: list[Row] | None = None
+        look = session.look_for_due(found, now, most, start.due)
+        if session.engine.shared:
+            # In one round trip with that look, which mostly finds nothing.
+            looked = self._head(found, terms, start.after, limit, room)
+        due = look.rows()
+        if not due:
+            return 0, looked
+        session.promote(found, due, now)
+        if looked:
+            session.stirred.add(found.name)  # others have passed over what is not taken after all
+        return len(due), None
 
     def _take_lines(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         """Of each line that has a ready message, the oldest such line first, as many as may be taken. Shares would tear
@@ -204,7 +227,7 @@ class Claims:
         session.promote(found, due, now)
         # The first message of a line may be among those that are left.
         are_all_promoted = len(due) < most_promoted
-        taking = _Taking(found, limit, limits.claim_bytes, max(limit, limits.step_rows))
+        taking = _Taking(found, limit, limits.claim_bytes, max(limit, limits.step_rows), terms.budget)
         after = begun = 0
         # Each line takes statements of its own: a claim that has met many goes on in the next unit.
         while taking.goes_on() and begun < _MOST_LINES:
@@ -217,13 +240,16 @@ class Claims:
                     self._take_line(taking, head, now, terms)
                     after = seq_in(head)
                     begun += 1
-        return taking.taken, len(taking.taken) < limit
+        return taking.taken, len(taking.taken) < limit and not is_spent(terms.budget)
 
     def _take_line(self, taking: _Taking, head: Row, now: int, terms: Terms) -> None:
         """From its first message on, until one is hidden, or the claim has enough."""
         session, queue, group = self._session, taking.queue, group_in(head)
         rows = [head]
         while rows:
+            rows = self._affordable(queue, rows, now, terms)
+            if not rows:
+                return
             delivered = self._judge(queue, rows, now, terms)
             self._hold(delivered, now, terms)
             if not terms.until:
@@ -308,6 +334,24 @@ class Claims:
                 self._session.finish(queue.number, seqs, _FINISHED[verdict], now)
         return delivered
 
+    def _affordable(self, queue: Queue, rows: list[Row], now: int, terms: Terms) -> list[Row]:
+        """The rows that the claim still comes to. None where the next one to deliver is too much: then the budget is
+        spent."""
+        budget = terms.budget
+        if budget is None:
+            return rows
+        found = budget.affordable(rows, lambda row: self._verdict(queue, row, now, terms) is Verdict.DELIVER)
+        if len(found) == len(rows):
+            return rows
+        if self._session.engine.shared:
+            self._session.stirred.add(queue.name)  # others have passed over what is not taken after all
+        if queue.settings.dedup is Dedup.CLAIM and found:
+            return found  # a twin among them is not delivered and costs nothing: that shows when the claim looks again
+        if queue.settings.dedup is Dedup.CLAIM and self._twins.is_left_over(seq_in(rows[0])):
+            return rows[:1]
+        budget.is_spent = True
+        return found
+
     def _clear(self, queue: Queue, after: int, now: int, terms: Terms, step: int) -> int:
         """Where one message cannot be delivered, a million behind it may be as old: take up to `step` away at once.
 
@@ -345,6 +389,8 @@ class Claims:
         else:
             for statement, _, which in each_run(engine, sql.hold, runs_of(seqs)):
                 engine.later(statement, (terms.until, now, now, *which))
+        if terms.budget is not None:
+            terms.budget.spend(rows)
 
     def _delivered(self, queue: Queue, rows: Sequence[Row], now: int, terms: Terms) -> list[Message]:
         """The messages as they are after their claim."""

@@ -34,6 +34,7 @@ class QueueSql:
     delete: str = "UPDATE queue SET deleted_at = ?, due_at = 0 WHERE number = ?"
     end_redrives: str = "UPDATE queue SET max_receives = NULL, dead_letter_queue = NULL WHERE dead_letter_queue = ?"
     end_shipments: str = "UPDATE shipment SET due_at = 0 WHERE queue = ?"
+    end_leases: str = "UPDATE lease SET until = 0 WHERE queue = ?"
     page: str = "SELECT {queue} FROM queue AS q WHERE q.deleted_at IS NULL ORDER BY q.number LIMIT ? OFFSET ?"
     count: str = "SELECT count(*) FROM queue WHERE deleted_at IS NULL"
     by_name: str = """
@@ -107,8 +108,9 @@ class Queues:
         deleted = session.queue(name)
         session.engine.run(self._sql.delete, (now, deleted.number))
         session.engine.run(self._sql.end_redrives, (deleted.number,))
-        # Its shipments go with it, at the next sweep.
+        # Its shipments and leases go with it, at the next sweep.
         session.engine.run(self._sql.end_shipments, (deleted.number,))
+        session.engine.run(self._sql.end_leases, (deleted.number,))
         session.forget_queues()
         session.stirred.add(name)
         return deleted

@@ -19,6 +19,7 @@ from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.model import Message, Outcome, Queue, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.sql import runs
+from penstock.stores.sql.budget import Budget
 from penstock.stores.sql.claim import Claims, Terms
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.runs import Run
@@ -32,7 +33,7 @@ _AT_ONCE = 0
 # Shipments that one sweep looks at.
 _SWEEP_SHIPMENTS = 256
 
-_COLUMNS = "id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at"
+_COLUMNS = "id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in"
 # Of a shipment `s`; the parameter is the instant since which it must have ended. The latest of a consumer always is.
 _REMEMBERED = """(s.ended_at IS NULL OR s.ended_at >= ? OR NOT EXISTS (
             SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))"""
@@ -64,7 +65,7 @@ class ShipmentSql:
         SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND ended_at IS NULL ORDER BY consumer LIMIT ?"""
     not_ended: str = "SELECT id FROM shipment WHERE ended_at IS NULL LIMIT ?"
     # Its end
-    decide: str = "UPDATE shipment SET state = ?, ended_at = ?, kept = ?, due_at = ? WHERE id = ?"
+    decide: str = "UPDATE shipment SET state = ?, ended_at = ?, kept = ?, stored_in = ?, due_at = ? WHERE id = ?"
     former: str = f"""
         SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? AND number < ? AND state = ?
         ORDER BY number DESC LIMIT 1 {{lock}}"""
@@ -100,6 +101,7 @@ class ShipmentRecord:
     claimed_at: int
     until: int
     ended_at: int | None
+    stored_in: str | None
 
     def shown(self, queue: str) -> Shipment:
         return Shipment(
@@ -112,6 +114,7 @@ class ShipmentRecord:
             self.claimed_at,
             self.until,
             self.ended_at,
+            self.stored_in,
         )
 
 
@@ -128,7 +131,15 @@ class Shipments:
         self._claims = claims
         self._sql = session.engine.statements.of(ShipmentSql)
 
-    def claim(self, ref: ShipmentRef, limit: int, now: int, hold_ms: int, step: int | None = None) -> Shipment | None:
+    def claim(
+        self,
+        ref: ShipmentRef,
+        limit: int,
+        now: int,
+        hold_ms: int,
+        step: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Shipment | None:
         queue = self._session.queue(ref.queue)
         # Else two servers make the same shipment at once.
         self._session.lock_queue(queue.number)
@@ -142,22 +153,33 @@ class Shipments:
         until = now + hold_ms
         if row is not None and row.state is ShipmentState.OPEN:
             self._prolong(row, max(row.until, until))
-        elif not self._gather(queue, ref, row, limit, now, until, step or self._session.limits.claim_rows):
+        elif not self._gather(queue, ref, row, limit, now, until, step or self._session.limits.claim_rows, max_bytes):
             return None
         return self._demand(queue, ref, now).shown(ref.queue)
 
     def _gather(
-        self, queue: Queue, ref: ShipmentRef, row: ShipmentRecord | None, limit: int, now: int, until: int, most: int
+        self,
+        queue: Queue,
+        ref: ShipmentRef,
+        row: ShipmentRecord | None,
+        limit: int,
+        now: int,
+        until: int,
+        most: int,
+        max_bytes: int | None,
     ) -> bool:
         """Claim one step's worth of messages. False, and no shipment, where nothing at all is ready."""
         engine, sql = self._session.engine, self._sql
         messages, size = (row.messages, row.bytes) if row else (0, 0)
-        step = max(0, min(most, limit - messages))
-        terms = Terms(limits.SHIPPED, reads=False)
+        is_full = max_bytes is not None and size >= max_bytes
+        step = 0 if is_full else max(0, min(most, limit - messages))
+        budget = None if max_bytes is None else Budget(max_bytes - size, messages > 0)
+        terms = Terms(limits.SHIPPED, reads=False, budget=budget)
         taken, more = self._claims.take(queue, step, now, terms) if step else ([], False)
         messages += len(taken)
         size += sum(map(body_in, taken))  # which is a length here
-        is_whole = messages >= limit or (len(taken) < step and not more)
+        is_full = max_bytes is not None and size >= max_bytes
+        is_whole = messages >= limit or is_full or (len(taken) < step and not more)
         if is_whole and not messages:
             if row is not None:
                 engine.run(sql.delete, (row.id,))
@@ -216,14 +238,14 @@ class Shipments:
                 break
         return messages
 
-    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False) -> int:
+    def settle(self, ref: ShipmentRef, now: int, limit: int, keep: bool = False, stored_in: str | None = None) -> int:
         row = self._demand(self._session.queue(ref.queue), ref, now, lock=True)
         if row.state is ShipmentState.GATHERING:
             raise ShipmentConflict(ref)
         if row.state not in (ShipmentState.OPEN, ShipmentState.SETTLED):
             raise ShipmentEnded(ref, row.state)
         if row.state is ShipmentState.OPEN:
-            row = self._decide(row, ShipmentState.SETTLED, now, _READABLE if keep else 0)
+            row = self._decide(row, ShipmentState.SETTLED, now, _READABLE if keep else 0, stored_in)
         self._free_former(row, now, limit)
         return self._go_on_ending(row, now, limit)
 
@@ -273,9 +295,11 @@ class Shipments:
 
     # Its end
 
-    def _decide(self, row: ShipmentRecord, state: ShipmentState, now: int, kept: int = 0) -> ShipmentRecord:
-        self._session.engine.run(self._sql.decide, (state.value, now, kept, _AT_ONCE, row.id))
-        return replace(row, state=state, ended_at=now, kept=kept)
+    def _decide(
+        self, row: ShipmentRecord, state: ShipmentState, now: int, kept: int = 0, stored_in: str | None = None
+    ) -> ShipmentRecord:
+        self._session.engine.run(self._sql.decide, (state.value, now, kept, stored_in, _AT_ONCE, row.id))
+        return replace(row, state=state, ended_at=now, kept=kept, stored_in=stored_in)
 
     def _free_former(self, row: ShipmentRecord, now: int, limit: int) -> None:
         """Of a consumer's shipments only the last one that was settled is kept."""

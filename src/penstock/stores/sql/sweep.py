@@ -11,6 +11,7 @@ from penstock.stores.sql.attempts import Attempts
 from penstock.stores.sql.consumers import Consumers
 from penstock.stores.sql.exports import Exports
 from penstock.stores.sql.figures import Figures
+from penstock.stores.sql.leases import Leases
 from penstock.stores.sql.ledger import Ledger
 from penstock.stores.sql.messages import Messages
 from penstock.stores.sql.moves import Moves
@@ -48,6 +49,7 @@ class SweepSql:
         SELECT 1 FROM queue AS q WHERE q.number = ?
         AND (EXISTS (SELECT 1 FROM ledger WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM shipment WHERE queue = q.number)
+             OR EXISTS (SELECT 1 FROM lease WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM consumer WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM sending WHERE queue = q.number)
              OR EXISTS (SELECT 1 FROM seen WHERE queue = q.number)
@@ -80,6 +82,7 @@ class Sweep:
         "_consumers",
         "_exports",
         "_figures",
+        "_leases",
         "_ledger",
         "_lines_after",
         "_messages",
@@ -101,6 +104,7 @@ class Sweep:
         messages: Messages,
         moves: Moves,
         shipments: Shipments,
+        leases: Leases,
         ledger: Ledger,
         exports: Exports,
         consumers: Consumers,
@@ -115,6 +119,7 @@ class Sweep:
         self._messages = messages
         self._moves = moves
         self._shipments = shipments
+        self._leases = leases
         self._ledger = ledger
         self._exports = exports
         self._consumers = consumers
@@ -134,6 +139,7 @@ class Sweep:
         freed += self._ledger.sweep(ledger_before, limit - freed, ledger_bytes)
         freed += self._actions.sweep(actions_before, limit - freed)
         freed += self._shipments.sweep(now, limit - freed)
+        freed += self._leases.sweep(now, limit - freed)
         freed += self._exports.sweep(now, limit - freed)
         freed += self._sends.sweep(now, limit - freed)
         freed += self._attempts.sweep(now, limit - freed)

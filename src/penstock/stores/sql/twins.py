@@ -151,6 +151,13 @@ class Twins:
         self._finish(queue.number, sorted(twins)[:most], now)
         return twins
 
+    def is_left_over(self, seq: int) -> bool:
+        """Whether a message has collapsed, and is only left to be finished."""
+        engine = self._session.engine
+        for _, key, receives, doomed_through in engine.rows(self._sql.seen_with_notes, (engine.listed([seq]),)):
+            return key is not None and not receives and doomed_through is not None and seq <= doomed_through
+        return False
+
     def go_on(self, queue: int, now: int, limit: int) -> tuple[int, bool]:
         """Finish up to `limit` of the twins that earlier units have left. How many, and whether some may still be left.
         The queue is locked."""

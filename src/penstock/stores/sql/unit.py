@@ -13,6 +13,7 @@ from penstock.stores.sql.counts import Counts, CountSql
 from penstock.stores.sql.exports import Exports, ExportSql
 from penstock.stores.sql.figures import Figures, FigureSql
 from penstock.stores.sql.keys import Keys, KeySql
+from penstock.stores.sql.leases import Leases, LeaseSql
 from penstock.stores.sql.ledger import Ledger, LedgerSql
 from penstock.stores.sql.lines import LineSql
 from penstock.stores.sql.messages import Messages, MessageSql
@@ -43,6 +44,7 @@ TABLES = (
     CountSql,
     MoveSql,
     ShipmentSql,
+    LeaseSql,
     LedgerSql,
     ExportSql,
     ConsumerSql,
@@ -66,6 +68,7 @@ class SqlUnit:
         "figures",
         "happened",
         "keys",
+        "leases",
         "ledger",
         "messages",
         "moves",
@@ -98,6 +101,7 @@ class SqlUnit:
         attempts = Attempts(session, claims)
         self.messages = Messages(session, sends, receipts, attempts, named, Scans(session))
         self.shipments = Shipments(session, claims)
+        self.leases = Leases(session)
         self.ledger = Ledger(session, self._counts)
         self.exports = Exports(session, self.ledger)
         self.consumers = Consumers(session, sends, claims)
@@ -112,6 +116,7 @@ class SqlUnit:
             messages=self.messages,
             moves=self.moves,
             shipments=self.shipments,
+            leases=self.leases,
             ledger=self.ledger,
             exports=self.exports,
             consumers=self.consumers,

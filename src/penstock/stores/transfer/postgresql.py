@@ -13,7 +13,7 @@ from penstock.stores.transfer.side import Counters
 # The columns that only the database numbers.
 NUMBERED = {
     **dict.fromkeys(("api_key", "action"), "number"),
-    **dict.fromkeys(("shipment", "export", "sending", "seen", "attempt", "collapse", "figure"), "id"),
+    **dict.fromkeys(("shipment", "lease", "export", "sending", "seen", "attempt", "collapse", "figure"), "id"),
 }
 
 

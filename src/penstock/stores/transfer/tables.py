@@ -105,9 +105,12 @@ CONSUMER = Table(
 SHIPMENT = Table(
     "shipment",
     "shipment",
-    _named("id queue consumer number state messages bytes cleared kept claimed_at until ended_at due_at runs"),
+    _named(
+        "id queue consumer number state messages bytes cleared kept claimed_at until ended_at due_at runs stored_in"
+    ),
     heavy=("runs",),
 )
+LEASE = Table("lease", "lease", _named("id queue name holder taken_at until"))
 EXPORT = Table(
     "export",
     "export",
@@ -130,7 +133,9 @@ FIGURE = Table(
 # These grow without end, and are copied page by page.
 LONG = (MESSAGE, LEDGER)
 # These are copied together, in one transaction.
-SHORT = (QUEUE, TALLY, API_KEY, ACTION, MOVE, CONSUMER, SHIPMENT, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE, FIGURE)
+SHORT = (
+    QUEUE, TALLY, API_KEY, ACTION, MOVE, CONSUMER, SHIPMENT, LEASE, EXPORT, SENDING, SEEN, ATTEMPT, COLLAPSE, FIGURE
+)  # fmt: skip
 ALL = (*SHORT, *LONG)
 
 

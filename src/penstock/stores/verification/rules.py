@@ -26,6 +26,7 @@ _NAMING = {
     "ledger": "rows of the ledger",
     "tally": "tallies",
     "shipment": "shipments",
+    "lease": "leases",
     "consumer": "consumers",
     "sending": "keyed sends",
     "seen": "dedup keys",
@@ -137,6 +138,12 @@ RULES = (
         "shipment {1} of the consumer {0!r} says that {2:,} of its {3:,} messages were dealt with",
         """SELECT q.name, s.consumer, s.number, s.cleared, s.messages FROM shipment AS s
            JOIN queue AS q ON q.number = s.queue WHERE s.cleared > s.messages OR s.cleared < 0""",
+    ),
+    Rule(
+        "shipments",
+        "shipment {1} of the consumer {0!r} is {2} and yet says where its messages are stored",
+        """SELECT q.name, s.consumer, s.number, s.state FROM shipment AS s
+           JOIN queue AS q ON q.number = s.queue WHERE s.stored_in IS NOT NULL AND s.state <> 'settled'""",
     ),
     Rule(
         "moves",

@@ -1,0 +1,43 @@
+"""A function as a Spark task: it runs where the rows are, is tried again as tasks are, and hands back one value.
+
+Rows that a function moves from one place to another with Arrow need not pass through the JVM. Where a session is one of
+Spark Connect, this is also how a program looks at files that only the cluster can see.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+
+
+def is_connect(spark: SparkSession) -> bool:
+    return "connect" in type(spark).__module__
+
+
+def in_task(spark: SparkSession, function: Callable[[], T], kind: type[T]) -> T:
+    """What the function returns, which must be a value of JSON or a struct, of this kind."""
+
+    def run(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"told": [msgspec.json.encode(function())]})
+
+    [row] = mapped(spark.range(0, 1, 1, 1), run, "told binary").collect()
+    return msgspec.json.decode(bytes(row.told), type=kind)
+
+
+def mapped(
+    frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: str
+) -> DataFrame:
+    """`DataFrame.mapInArrow`, which looks at the version of pandas without using it, and complains."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        given: Any = function
+        return frame.mapInArrow(given, schema)
