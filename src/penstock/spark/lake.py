@@ -29,7 +29,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType, _parse_datatype_string
 
 from penstock.spark.errors import JobFailed
-from penstock.spark.storage import Storage
+from penstock.spark.storage import Storage, StoredFile
 from penstock.spark.tasks import in_task, is_connect, mapped
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class Lake:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
         self.storage = Storage.at(root)
+        self._do(self.storage.check, None)  # type: ignore[arg-type]
 
     @property
     def address(self) -> str:
@@ -175,6 +176,16 @@ class Lake:
         below = f"{MESSAGES}/queue={escaped(queue)}"
         found = self._do(partial(_paths, self.storage, (below, f"{MANIFESTS}/{below}")), list[str])
         return set(found)
+
+    def stored(self, places: Sequence[Place]) -> list[StoredFile]:
+        """The files of these places, in their order. Raises JobFailed where one is gone."""
+        folders = sorted({MESSAGES if place.queue is not None else LEDGER for place in places})
+        listed = self._do(partial(_files, self.storage, folders), list[StoredFile])
+        found = {file.path: file for file in listed}
+        for place in places:
+            if place.file not in found:
+                raise JobFailed(f"{self.storage.address(place.file)} is gone, and its manifest is there")
+        return [found[place.file] for place in places]
 
     def remove(self, place: Place) -> None:
         """Its manifest first: from then on no job reads the file."""
@@ -270,7 +281,11 @@ def read_manifest(storage: Storage, place: Place) -> Manifest | None:
 
 
 def _paths(storage: Storage, folders: Sequence[str]) -> list[str]:
-    return [file.path for folder in folders for file in storage.files(folder)]
+    return [file.path for file in _files(storage, folders)]
+
+
+def _files(storage: Storage, folders: Sequence[str]) -> list[StoredFile]:
+    return [file for folder in folders for file in storage.files(folder)]
 
 
 def _remove(storage: Storage, place: Place) -> None:

@@ -32,7 +32,6 @@ from penstock.client import (
     ShipmentNotFound,
     ShipmentRef,
 )
-from penstock.spark import folders
 from penstock.spark.errors import JobFailed
 from penstock.spark.folders import File
 from penstock.spark.heartbeat import Heartbeat
@@ -173,11 +172,11 @@ class _Replay:
 
     def from_lake(self, lake: Lake, label: str) -> None:
         places = {lake.storage.address(place.file): place for place in lake.shipped()}
-        found = folders.files(self.spark, *places) if places else []
+        stored = lake.stored(list(places.values()))
+        found = [File(lake.storage.address(it.path), it.bytes, it.modified_at) for it in stored]
 
         def read(file: File) -> DataFrame:
-            place = places[file.path.removeprefix("file:")]
-            return drafts(matching(lake.read_messages(places=[place]), self.summary.where))
+            return drafts(matching(lake.read_messages(places=[places[file.path]]), self.summary.where))
 
         def key(file: File) -> str:
             return f"replay-{key_of(file, self.summary.to, [self.summary.where, label])}"
