@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
+    audit,
     before,
     beside,
     console,
@@ -53,6 +54,7 @@ MEASURES: dict[str, Measure] = {
     **gq.MEASURES,
     **pipeline.MEASURES,
     **drains.MEASURES,
+    **audit.MEASURES,
     **workers.MEASURES,
     **sqs.MEASURES,
     **metrics.MEASURES,
@@ -62,7 +64,7 @@ MEASURES: dict[str, Measure] = {
 
 
 # Unless they are asked for by name.
-NOT_QUICK = ("peers", "peers-depth", "pipeline", "drains", "stalls")
+NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "drains", "stalls")
 QUICK_SECONDS = 1.0
 
 

@@ -76,7 +76,7 @@ def _loads(spark: Any, folder: Path, count: int) -> Result:
     shutil.rmtree(rows)
     return at_least(
         "`load` of Parquet over HTTP ÷ plain `apsw` inserts of 5,000 rows a transaction",
-        0.5,
+        0.8,
         max(ours) / max(plain),
         load=max(ours),
         plain=max(plain),

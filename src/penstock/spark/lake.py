@@ -5,17 +5,18 @@
     <lake>/_manifests/messages/queue=<q>/consumer=<c>/<n>-<claimed_at>.json
     <lake>/_manifests/ledger/consumer=<c>/<n>-<claimed_at>.json
 
-A shipment is one file, and its name says which claim of which number it holds, so whoever writes it writes the same
-rows to the same place: a task that is tried again, or two drains at once, replace a file by its like. It appears in one
-step, on disks and on object stores alike, so a reader that knows nothing of all this, such as a glob over `*.parquet`,
-sees whole shipments only. When the file is in place its manifest is put; only what has a manifest is settled, and only
-that is what the jobs read. Nothing here talks to a server.
+A shipment is one file, and its name says which claim of which number it holds, so any task that writes it writes the
+same rows to the same place: a task that is tried again, or two drains at once, replace a file by its like. It appears
+in one step, on disks and on object stores alike, so a reader that knows nothing of all this, such as a glob over
+`*.parquet`, sees whole shipments only. When the file is in place its manifest is put; only what has a manifest is
+settled, and only that is what the jobs read. Nothing here talks to a server.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +30,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType, _parse_datatype_string
 
 from penstock.spark.errors import JobFailed
-from penstock.spark.storage import Storage, StoredFile
+from penstock.spark.storage import Storage
 from penstock.spark.tasks import in_task, is_connect, mapped
 
 if TYPE_CHECKING:
@@ -75,7 +76,14 @@ _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _MANIFEST = re.compile(
     r"(?:queue=(?P<queue>[^/]*)/)?consumer=(?P<consumer>[^/]*)/(?P<number>\d+)-(?P<claimed>\d+)\.json"
 )
+_FILE = re.compile(
+    rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)/consumer=(?P<consumer>[^/]*)/shipment=|"
+    rf"{LEDGER}/consumer=(?P<archivist>[^/]*)/export=)(?P<number>\d+)/(?P<claimed>\d+)\.parquet"
+)
+# Of small files that are read at the same time.
+_READ_AT_ONCE = 16
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -124,7 +132,7 @@ class LakeFile(Struct, frozen=True, omit_defaults=True):
 
 class Manifest(Struct, frozen=True, omit_defaults=True):
     """What a shipment or an export came to. `bad` is how many of its rows have a body that did not decode; `outcomes`
-    has the number of a ledger's rows by queue and outcome."""
+    has the number of a ledger's rows by queue and outcome. Since `retired_at` its files are no longer kept."""
 
     consumer: str
     number: int
@@ -134,6 +142,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     queue: str | None = None
     bad: int = 0
     outcomes: dict[str, dict[str, int]] = {}
+    retired_at: int | None = None
 
     @property
     def place(self) -> Place:
@@ -171,25 +180,39 @@ class Lake:
     def manifest(self, place: Place) -> Manifest | None:
         return self._do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
 
+    def manifests(self, places: Sequence[Place]) -> list[Manifest | str | None]:
+        """Each as `manifest` has it; a text says why it is none."""
+        kind: Any = list[Manifest | str | None]
+        return list(self._do(partial(_read_manifests, self.storage, places), kind))
+
+    def stored(self, *folders: str) -> dict[str, int]:
+        """Every file below these folders, and how many bytes it has."""
+        found = self._do(partial(_sizes, self.storage, folders), list[tuple[str, int]])
+        return dict(found)
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """Of single files, as they are now. None where there is no such file."""
+        kind: Any = list[int | None]
+        return list(self._do(partial(_each, self.storage.size, paths), kind))
+
     def files(self, queue: str) -> set[str]:
         """The paths of all files of a queue's messages and of their manifests, whatever they are."""
         below = f"{MESSAGES}/queue={escaped(queue)}"
         found = self._do(partial(_paths, self.storage, (below, f"{MANIFESTS}/{below}")), list[str])
         return set(found)
 
-    def stored(self, places: Sequence[Place]) -> list[StoredFile]:
-        """The files of these places, in their order. Raises JobFailed where one is gone."""
-        folders = sorted({MESSAGES if place.queue is not None else LEDGER for place in places})
-        listed = self._do(partial(_files, self.storage, folders), list[StoredFile])
-        found = {file.path: file for file in listed}
-        for place in places:
-            if place.file not in found:
-                raise JobFailed(f"{self.storage.address(place.file)} is gone, and its manifest is there")
-        return [found[place.file] for place in places]
-
     def remove(self, place: Place) -> None:
         """Its manifest first: from then on no job reads the file."""
         self._do(partial(_remove, self.storage, place), None)  # type: ignore[arg-type]
+
+    def read(self, path: str) -> bytes | None:
+        """A file that is not one of rows. None where there is no such file."""
+        kind: Any = bytes | None
+        data: bytes | None = self._do(partial(self.storage.read, path), kind)
+        return data
+
+    def put(self, path: str, data: bytes) -> None:
+        self._do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
 
     def clear_staging(self) -> None:
         self._do(self.storage.clear_staging, None)  # type: ignore[arg-type]
@@ -280,12 +303,33 @@ def read_manifest(storage: Storage, place: Place) -> Manifest | None:
         raise JobFailed(f"{storage.address(place.manifest)} is not a manifest: {error}") from None
 
 
+def _read_manifests(storage: Storage, places: Sequence[Place]) -> list[Manifest | str | None]:
+    def read(place: Place) -> Manifest | str | None:
+        try:
+            manifest = read_manifest(storage, place)
+        except JobFailed as error:
+            return str(error)
+        if manifest is not None and manifest.place != place:
+            return f"{storage.address(place.manifest)} is not the manifest of what its name says"
+        return manifest
+
+    return _each(read, places)
+
+
+def _sizes(storage: Storage, folders: Sequence[str]) -> list[tuple[str, int]]:
+    return [(file.path, file.bytes) for folder in folders for file in storage.files(folder)]
+
+
+def _each(look: Callable[[K], T], which: Sequence[K]) -> list[T]:
+    """What a look at small files takes is mostly the way there."""
+    if len(which) < _READ_AT_ONCE:
+        return [look(one) for one in which]
+    with ThreadPoolExecutor(_READ_AT_ONCE, "look") as pool:
+        return list(pool.map(look, which))
+
+
 def _paths(storage: Storage, folders: Sequence[str]) -> list[str]:
-    return [file.path for file in _files(storage, folders)]
-
-
-def _files(storage: Storage, folders: Sequence[str]) -> list[StoredFile]:
-    return [file for folder in folders for file in storage.files(folder)]
+    return [file.path for folder in folders for file in storage.files(folder)]
 
 
 def _remove(storage: Storage, place: Place) -> None:
@@ -296,13 +340,27 @@ def _remove(storage: Storage, place: Place) -> None:
 
 def _places_below(storage: Storage, below: str) -> list[tuple[str, int, int, str | None]]:
     """Of the manifests there, as the fields of a place."""
-    found = []
-    for file in storage.files(f"{MANIFESTS}/{below}"):
-        name = _MANIFEST.search(file.path)
-        if name is not None:
-            queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
-            found.append((unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue))
+    places = [place_of_manifest(file.path) for file in storage.files(f"{MANIFESTS}/{below}")]
+    found = [(it.consumer, it.number, it.claimed_at, it.queue) for it in places if it is not None]
     return sorted(found, key=lambda it: (it[3] or "", *it[:3]))
+
+
+def place_of_manifest(path: str) -> Place | None:
+    """What the name of a manifest says that it is of."""
+    name = _MANIFEST.search(path)
+    if name is None:
+        return None
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue)
+
+
+def place_of_file(path: str) -> Place | None:
+    """What the name of a file of rows says that it holds."""
+    name = _FILE.fullmatch(path)
+    if name is None:
+        return None
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"] or name["archivist"]), int(name["number"]), int(name["claimed"]), queue)
 
 
 def _latest(places: Sequence[Place]) -> list[Place]:

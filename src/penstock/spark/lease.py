@@ -26,7 +26,7 @@ _POLL_S = 0.5
 
 
 class Lease:
-    """While it is entered, nobody else has the name. `wait` is for a holder that is alive; one that has died is waited
+    """While it is entered, no one else has the name. `wait` is for a holder that is alive; one that has died is waited
     for as long as its lease lasts, or not at all where it can be seen that it has died."""
 
     def __init__(

@@ -44,7 +44,6 @@ class StoredFile:
 
     path: str
     bytes: int
-    modified_at: int = 0  # milliseconds since the epoch
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,7 @@ class Storage:
         """Every file below a folder, sorted."""
         _, root = self._open()
         found = [info for info in self._list(folder, recursive=True) if info.type == fs.FileType.File]
-        return sorted(
-            StoredFile(_below(root, info.path), info.size or 0, (info.mtime_ns or 0) // 1_000_000) for info in found
-        )
+        return sorted(StoredFile(_below(root, info.path), info.size or 0) for info in found)
 
     def size(self, path: str) -> int | None:
         """None where there is no such file."""

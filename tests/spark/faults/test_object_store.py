@@ -143,3 +143,17 @@ def test_a_task_of_a_drain_dies(server: ThreadServer, object_store: ObjectStore,
     assert seen_by_a_reader(object_store, bucket) == sent
     assert Counter(told) == Counter(id_ for id_, _ in sent)
     assert truth.counters(server.url) == (2000, 2000, 0)
+
+
+def test_every_job_in_an_object_store(
+    server: ThreadServer, client: Client, object_store: ObjectStore, way: Gate, start: Any, tmp_path: Path
+) -> None:
+    """This Spark has no jars for S3: what reads the lake does so in tasks, with Arrow."""
+    client.send_many("q", [Draft(body) for body in ('{"n": 1}', '{"n": 2}', '{"n": 2}', "broken")])
+    lake = f"s3://{object_store.new_bucket()}/lake"
+    program = start("others", environ=environ_for(way.url), url=server.url, folder=str(tmp_path), lake=lake)
+    told = json.loads(program.finish())
+    assert told == {
+        "triaged": 4, "drained": 4, "bad": 1, "archived": 4, "kept": 3, "replayed": 4, "findings": [],
+    }  # fmt: skip
+    assert "<html" in (tmp_path / "page.html").read_text()

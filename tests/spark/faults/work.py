@@ -25,10 +25,23 @@ def stream(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str =
     """What is in the queue "q" now, to files, in micro-batches."""
     _be_active(spark)
     reader = spark.readStream.format("penstock").option("url", url).option("queue", "q")
-    messages = reader.option("consumer", consumer).option("limit", limit).option("partitions", 2).load()
+    messages = reader.option("consumer", consumer).option("maxMessagesPerTrigger", limit).option("partitions", 2).load()
     writer = messages.select("id", "body").writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", f"{folder}/checkpoint").start(f"{folder}/sink")
     query.awaitTermination()
+
+
+def fold(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str = "stream") -> None:
+    """What is in the queues "q-…" now, to a folder for each micro-batch."""
+    _be_active(spark)
+
+    def store(batch: Any, number: int) -> None:
+        batch.write.mode("overwrite").parquet(f"{folder}/sink/batch={number}")
+
+    reader = spark.readStream.format("penstock").option("url", url).option("queues", "q-*").option("consumer", consumer)
+    messages = reader.option("maxMessagesPerTrigger", limit).option("partitions", 2).load()
+    writer = messages.select("id", "body").writeStream.foreachBatch(store).trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination()
 
 
 def write(spark: Any, url: str, rows: int, partitions: int, key: str) -> None:
@@ -50,12 +63,12 @@ def read(spark: Any, url: str) -> None:
     sys.stdout.write(json.dumps(sorted(bytes(row.body).decode() for row in rows)))
 
 
-def others(spark: Any, url: str, folder: str) -> None:
+def others(spark: Any, url: str, folder: str, lake: str | None = None) -> None:
     """The rest of the jobs, on JSON messages in the queue "q"; says what each came to."""
     from penstock.spark.jobs import Body, Run, Server, Source, archive, audit, dedup, drain, replay, triage
     from penstock.spark.report import report
 
-    server, run, lake = Server(url), Run(spark), f"{folder}/lake"
+    server, run, lake = Server(url), Run(spark), lake or f"{folder}/lake"
     told: dict[str, object] = {"triaged": triage(server, "q", run=run).messages}
     drained = drain(server, "q", lake, body=Body("json", "n INT"), run=run)
     told |= {"drained": drained.messages, "bad": drained.bad_records, "archived": archive(server, lake, run=run).rows}

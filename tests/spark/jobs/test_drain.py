@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.client import ShipmentRef
-from penstock.spark.jobs import JobFailed
+from penstock.spark.jobs import JobFailed, Run, drain
 from penstock.spark.lake import Place
 from penstock.spark.landing import Landing
 from penstock.spark.lease import Lease
@@ -100,12 +100,18 @@ def test_what_a_dead_run_has_left_half_written_is_taken_away(plant) -> None:
     staged = Path(plant.root, "_staging", "0123")
     staged.parent.mkdir(exist_ok=True)
     staged.write_bytes(b"half")
+    plant.send("q", "b")
     plant.drain()
     assert staged.exists(), "another drain, to another queue's place, may be writing it"
     os.utime(staged, (1, 1))
     plant.drain()
     assert not staged.exists()
-    assert plant.drained() == [b"a"]
+    assert plant.drained() == [b"a", b"b"]
+
+
+def test_spark_is_not_started_for_nothing(plant) -> None:
+    """There is no such master: a session would fail."""
+    assert drain(plant.server, "q", plant.root, run=Run(master="nowhere")).messages == 0
 
 
 @pytest.mark.parametrize("has_manifest", [True, False])
