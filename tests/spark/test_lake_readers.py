@@ -38,7 +38,7 @@ def _name(block: Block) -> str:
 def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """With a folder `lake`, as the page describes it."""
     folder = tmp_path_factory.mktemp("readers")
-    server = ThreadServer(folder / "store")
+    server = ThreadServer(f"sqlite:///{folder}/penstock.db")
     with Server(server.url).client() as client:
         for queue in ("orders", "007"):
             client.create_queue(queue)
