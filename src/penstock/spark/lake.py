@@ -153,6 +153,7 @@ class Lake:
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark = spark
         self.storage = Storage.at(root)
+        self._do(self.storage.check, None)  # type: ignore[arg-type]
 
     @property
     def address(self) -> str:

@@ -25,7 +25,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructType, _par
 
 from penstock.client import ClientError, Export, Shipment, ShipmentEnded
 from penstock.spark.codec import decoder_of
-from penstock.spark.errors import ShipmentGone
+from penstock.spark.errors import JobFailed, ShipmentGone
 from penstock.spark.lake import LEDGER_COLUMNS, LakeFile, Manifest, Place, read_manifest
 from penstock.spark.server import Server
 from penstock.spark.storage import Storage
@@ -113,7 +113,7 @@ class Landing:
             manifest = self._write()
         except ShipmentEnded as error:
             return Landed(ended=error.how)
-        except ClientError as error:
+        except (ClientError, JobFailed) as error:
             return Landed(error=str(error))
         return Landed(manifest)
 
