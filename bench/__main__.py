@@ -18,6 +18,7 @@ from bench import (
     beside,
     console,
     databases,
+    drains,
     emodb,
     foundation,
     gq,
@@ -52,6 +53,7 @@ MEASURES: dict[str, Measure] = {
     **databases.MEASURES,
     **gq.MEASURES,
     **pipeline.MEASURES,
+    **drains.MEASURES,
     **audit.MEASURES,
     **workers.MEASURES,
     **sqs.MEASURES,
@@ -62,7 +64,7 @@ MEASURES: dict[str, Measure] = {
 
 
 # Unless they are asked for by name.
-NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "stalls")
+NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "drains", "stalls")
 QUICK_SECONDS = 1.0
 
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench import servers
+from bench.drains import QUEUE, USUAL_SECONDS, filled
 from bench.measure import Effort, Result, at_most
-from bench.pipeline import QUEUE, USUAL_SECONDS, filled
 from penstock.ids import before_seq
 from penstock.spark.jobs import AuditSummary, Run, Server, audit, drain
 from penstock.spark.jobs.seen import Seen, SeenManifest, keep

@@ -43,6 +43,8 @@ _INSTANT = pa.timestamp("us", "UTC")
 _REPEATED = ["content_type", "receives", "claimed_at", "group", "queue", "outcome", "exported_at"]
 _KEPT = ("id", "body", "content_type", "attributes", "sent_at", "receives", "claimed_at", "group")
 
+_BYTES = BinaryType()
+
 T = TypeVar("T")
 
 
@@ -78,7 +80,7 @@ class Landing:
     storage: Storage
     batch: Shipment | Export
     format: str = "binary"
-    kind: DataType = BinaryType()
+    kind: DataType = _BYTES
 
     @property
     def place(self) -> Place:
@@ -104,8 +106,8 @@ class Landing:
         others = [name for name in storage.names(place.folder) if name != f"{place.claimed_at}.parquet"]
         if others:
             return Landed(
-                error=f"{storage.address(place.folder)} holds rows of another claim of number {place.number}: the queue "
-                "or the store was created again. Use another lake or another consumer"
+                error=f"{storage.address(place.folder)} holds rows of another claim of number {place.number}: the "
+                "queue or the store was created again. Use another lake or another consumer"
             )
         try:
             manifest = self._write()
