@@ -72,6 +72,13 @@ class Storage:
         """As Spark and others are told it."""
         return f"{self.root}/{path}" if path else self.root
 
+    def address_elsewhere(self, path: str = "") -> str:
+        """As those are told it that do not know Hadoop's names."""
+        scheme = self.scheme
+        return (
+            self.address(path) if scheme == "file" else _ALIASES.get(scheme, scheme) + self.address(path)[len(scheme) :]
+        )
+
     # Reading
 
     def names(self, folder: str) -> list[str]:
@@ -139,6 +146,15 @@ class Storage:
             with suppress(OSError):
                 os.rmdir(f"{self.root}/{folder}")
 
+    def sync(self, *paths: str) -> None:
+        """Bring to stable media what others have written to these files; what object stores have is there already."""
+        if self.scheme == "file":
+            for path in paths:
+                _sync(f"{self.root}/{path}")
+            for folder in {path.rpartition("/")[0] for path in paths}:
+                for made in (Path(self.root, folder), *_made_with(Path(self.root, folder), Path(self.root))):
+                    _sync(str(made))
+
     def clear_staging(self) -> None:
         """What dead writers have left. One that is alive after all begins again."""
         system, root = self._open()
@@ -187,9 +203,8 @@ def _opened(root: str) -> tuple[fs.FileSystem, str]:
     scheme = scheme_of(root)
     if scheme == "file":
         return fs.LocalFileSystem(), root
-    address = _ALIASES.get(scheme, scheme) + root[len(scheme) :]
     try:
-        system, path = fs.FileSystem.from_uri(address)
+        system, path = fs.FileSystem.from_uri(Storage(root).address_elsewhere())
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise JobFailed(f"no storage answers to {root}: {str(error).splitlines()[0]}") from None
     return system, path.rstrip("/")

@@ -1,0 +1,441 @@
+"""A table of Delta Lake, to which a shipment or an export is one transaction.
+
+    <lake>/messages/_delta_log/<version>.json
+    <lake>/messages/queue=<q>/day=<yyyy-mm-dd>/<consumer>-<n>-<claimed_at>-<random>.parquet
+    <lake>/ledger/day=<yyyy-mm-dd>/<consumer>-<n>-<claimed_at>-<random>.parquet
+
+A day is that of `sent_at`, in the ledger of `finished_at`, in UTC. Files are written first, under names that nobody
+else uses, and no reader sees them until a commit names them. The commit also raises a number that the table keeps for
+each queue and consumer (Delta's `txn`), which is how a second writer of the same claim is noticed: of two commits that
+raise the same number at once Delta refuses one, and one that comes later finds it raised. So rows are there once,
+however often they are written. What was written in vain is removed, or by a vacuum if its writer has died.
+
+The number is made of the claim's instant and number, and goes up with every commit even if clocks go back. One that is
+as high says that this claim may be there: then the history of the table is asked, whose commits hold their manifests.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from urllib.parse import unquote
+from uuid import uuid4
+
+import deltalake
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import CommitFailedError, DeltaError, SchemaMismatchError, TableNotFoundError
+from deltalake.transaction import AddAction, CommitProperties, Transaction
+from pyspark.sql.types import StructType
+
+from penstock.spark.errors import JobFailed, ShipmentGone
+from penstock.spark.manifest import LakeFile, Manifest, Place, escaped, put_manifest, read_manifest, summed
+from penstock.spark.storage import Storage
+from penstock.spark.tables.rows import GROUP_BYTES, RowFile
+from penstock.spark.tables.table import TableFile
+
+_MANIFEST = "penstock"
+_ATTEMPTS = 50
+_MOST_PAUSE_S = 0.5
+# Days that are written at the same time: rows come in about the order of their days.
+_DAYS_AT_ONCE = 16
+# More bits than a queue or a ledger has shipments in one millisecond.
+_NUMBER_BITS = 20
+# What needs more of a reader than to read the files that the log names.
+_UNREADABLE = {"deletionVectors", "columnMapping"}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class DeltaTable:
+    storage: Storage
+    root: str
+
+    @property
+    def mixes_places(self) -> bool:
+        return True
+
+    @property
+    def partitions(self) -> list[str]:
+        return ["day"] if self._is_ledger else ["queue", "day"]
+
+    @property
+    def _is_ledger(self) -> bool:
+        return self.root == "ledger"
+
+    # Writing
+
+    def known(self, place: Place) -> Manifest | None:
+        known = read_manifest(self.storage, place)
+        if known is None:
+            table = self.opened()
+            known = None if table is None else self._committed(table, place)
+            if known is not None:
+                put_manifest(self.storage, known)
+        return known
+
+    def write(self, place: Place, batches: Iterator[pa.RecordBatch], rows: int, check: Callable[[], None]) -> Manifest:
+        days = _Days(self, place)
+        try:
+            for batch in batches:
+                days.add(batch)
+            days.close()
+            manifest = days.manifest()
+            if manifest.rows != rows:
+                raise ShipmentGone(f"of {rows:,} rows only {manifest.rows:,} were read", "purged")
+        except BaseException as error:
+            days.abandon(error)
+            raise
+        # From here on an error leaves the files: the commit that names them may be there all the same.
+        committed = self._commit(manifest, check)
+        if committed.files != manifest.files:
+            days.remove()
+        put_manifest(self.storage, committed)
+        return committed
+
+    def evolve(self, schema: pa.Schema) -> None:
+        """Make the table, or add to it the columns and fields that it lacks. Raises JobFailed if it holds others."""
+        wanted = deltalake.Schema.from_arrow(schema)
+        kind = StructType.fromJson(json.loads(wanted.to_json()))
+
+        def attempt() -> None:
+            table = self.opened()
+            if table is None:
+                deltalake.DeltaTable.create(
+                    self._address, wanted, mode="error", partition_by=self.partitions, name=f"penstock_{self.root}"
+                )
+                self._sync_log(-1)
+            elif _lacks(_kind_of(table), kind):
+                before = table.version()
+                table.alter.add_columns(wanted.fields)
+                self._sync_log(before)
+
+        try:
+            self._retried(attempt)
+        except SchemaMismatchError as error:
+            raise JobFailed(
+                f"{self.storage.address(self.root)} holds columns of other types ({_first_line(error)}): drain to one "
+                "lake in one way"
+            ) from None
+
+    def _commit(self, manifest: Manifest, check: Callable[[], None]) -> Manifest:
+        """The one that is in the table then: this one, or that of another writer of the same claim."""
+        place = manifest.place
+
+        def attempt() -> Manifest:
+            table = self._must_open()
+            known = self._committed(table, place)
+            if known is not None:
+                return known
+            # After the table was opened: if the claim is lost from here on, its messages come again by a commit that
+            # this one collides with.
+            check()
+            last, before = table.transaction_version(_application(place)), table.version()
+            table.create_write_transaction(
+                [self._added(file, place) for file in manifest.files],
+                "append",
+                table.schema(),
+                partition_by=self.partitions,
+                commit_properties=CommitProperties(
+                    custom_metadata={_MANIFEST: msgspec.to_builtins(manifest)},
+                    app_transactions=[Transaction(_application(place), max(_version(place), (last or 0) + 1))],
+                ),
+            )
+            self._sync_log(before)
+            return manifest
+
+        return self._retried(attempt)
+
+    def _committed(self, table: deltalake.DeltaTable, place: Place) -> Manifest | None:
+        last = table.transaction_version(_application(place))
+        if last is None or last < _version(place):
+            return None
+        for commit in table.history():
+            if _MANIFEST in commit:
+                manifest = msgspec.convert(commit[_MANIFEST], Manifest)
+                if manifest.place == place:
+                    return manifest
+        if last > _version(place):
+            return None  # a later claim, by a clock that has gone back since
+        raise JobFailed(
+            f"{self.described(place)} is there, but the table's log no longer says what it came to: settle it by hand, "
+            "or release it and take another lake"
+        )
+
+    def _added(self, file: LakeFile, place: Place) -> AddAction:
+        """With what lets readers skip the file."""
+        number = "export" if self._is_ledger else "shipment"
+        at = "exported_at" if self._is_ledger else "claimed_at"
+        same = {"consumer": place.consumer, number: place.number, at: _instant(place.claimed_at)}
+        key, instant = ("number", "finished_at") if self._is_ledger else ("id", "sent_at")
+        least = {**same, key: file.least, instant: _instant(file.oldest or 0)}
+        most = {**same, key: file.most, instant: _instant(file.newest or 0)}
+        nulls = dict.fromkeys(least, 0)
+        stats = {"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+        day = file.path.rpartition("/")[0].rpartition("day=")[2]
+        values = {"day": day} if place.queue is None else {"queue": place.queue, "day": day}
+        path = file.path.removeprefix(f"{self.root}/")
+        return AddAction(path, file.bytes, values, int(time.time() * 1000), True, json.dumps(stats))
+
+    # Removing
+
+    def held(self, places: Sequence[Place]) -> list[Place]:
+        table = self.opened()
+        if table is None or not places:
+            return []
+        numbers = ", ".join(sorted({str(place.number) for place in places}))
+        queues = ", ".join(sorted({_quoted(place.queue or "") for place in places}))
+        columns = ["queue", "consumer", "shipment", "claimed_at"]
+        found = pa.table(table.scan(columns=columns, predicate=f"queue IN ({queues}) AND shipment IN ({numbers})"))
+        rows = found.group_by(columns).aggregate([]).to_pylist()
+        there = {
+            Place(it["consumer"], it["shipment"], round(it["claimed_at"].timestamp() * 1000), it["queue"])
+            for it in rows
+        }
+        return [place for place in places if place in there or self.storage.size(place.manifest) is not None]
+
+    def remove(self, place: Place) -> None:
+        claimed_at = "exported_at" if self._is_ledger else "claimed_at"
+        number = "export" if self._is_ledger else "shipment"
+        terms = [
+            f"consumer = {_quoted(place.consumer)}",
+            f"{number} = {place.number}",
+            f"{claimed_at} = {_quoted(_instant(place.claimed_at))}",
+        ]
+        if place.queue is not None:
+            terms.append(f"queue = {_quoted(place.queue)}")
+        self.storage.remove(place.manifest)
+        self.delete(" AND ".join(terms))
+
+    def delete(self, predicate: str) -> int:
+        """The rows of which this holds, in one transaction; returns how many they were."""
+
+        def attempt() -> int:
+            table = self._must_open()
+            before = table.version()
+            told = table.delete(predicate)
+            self._sync_log(before)
+            return int(told["num_deleted_rows"] or 0)
+
+        return self._retried(attempt)
+
+    def described(self, place: Place) -> str:
+        which = "export" if self._is_ledger else "shipment"
+        of = place.consumer if place.queue is None else f"{place.queue} for {place.consumer}"
+        return f"{which} {place.number} of {of} in {self.storage.address(self.root)}"
+
+    # Reading
+
+    def files(self, places: Sequence[Place] | None) -> list[TableFile]:
+        table = self.opened()
+        if table is None:
+            return []
+        protocol = table.protocol()
+        unreadable = _UNREADABLE.intersection(protocol.reader_features or ())
+        if unreadable or (protocol.min_reader_version == 2):
+            raise JobFailed(
+                f"{self._address} uses what the jobs do not read ({', '.join(unreadable) or 'columnMapping'}): read it "
+                "with a reader of Delta"
+            )
+        found = []
+        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+            if places is None or any(self._may_hold(row, place) for place in places):
+                constants = {name: str(row[f"partition.{name}"]) for name in self.partitions}
+                # The log has paths as parts of URLs.
+                found.append(TableFile(f"{self.root}/{unquote(row['path'])}", constants))
+        return sorted(found, key=lambda file: file.path)
+
+    def body_type(self, places: Sequence[Place] | None) -> str | None:  # noqa: ARG002
+        table = self.opened()
+        return None if table is None else str(_kind_of(table)["body"].dataType.simpleString())
+
+    def opened(self) -> deltalake.DeltaTable | None:
+        """As it is now; None where there is none."""
+        try:
+            return deltalake.DeltaTable(self._address)
+        except TableNotFoundError:
+            return None
+        except DeltaError as error:
+            raise JobFailed(f"{self._address} cannot be opened as a Delta table: {_first_line(error)}") from None
+
+    def _must_open(self) -> deltalake.DeltaTable:
+        table = self.opened()
+        if table is None:
+            raise JobFailed(f"{self._address} was a Delta table, and is no longer there")
+        return table
+
+    @property
+    def _address(self) -> str:
+        return self.storage.address_elsewhere(self.root)
+
+    def _may_hold(self, row: dict[str, Any], place: Place) -> bool:
+        """By what the log says of a file, which may be nothing."""
+        if place.queue is not None and row["partition.queue"] != place.queue:
+            return False
+        number = "export" if self._is_ledger else "shipment"
+        bounds = ((number, place.number), ("consumer", place.consumer))
+        for column, value in bounds:
+            least, most = row.get(f"min.{column}"), row.get(f"max.{column}")
+            if least is not None and most is not None and not least <= value <= most:
+                return False
+        return True
+
+    def _retried(self, attempt: Callable[[], T]) -> T:
+        """Until no other commit comes in between."""
+        for number in range(_ATTEMPTS):
+            try:
+                return attempt()
+            except CommitFailedError as error:
+                failure = error
+                time.sleep(random.uniform(0, min(_MOST_PAUSE_S, 0.01 * 2**number)))  # noqa: S311
+        raise JobFailed(f"{self._address}: other writers were faster {_ATTEMPTS} times: {_first_line(failure)}")
+
+    def _sync_log(self, after: int) -> None:
+        """What Delta has written to the log beyond this version, or for a checkpoint: it does not wait for disks."""
+        if self.storage.scheme == "file":
+            log = f"{self.root}/_delta_log"
+            names = [name for name in self.storage.names(log) if not name.startswith("_") and "tmp" not in name]
+            new = [name for name in names if name[:20].isdecimal() and int(name[:20]) > after]
+            self.storage.sync(*(f"{log}/{name}" for name in new))
+
+
+@dataclass
+class _Days:
+    """The rows of one claim, into a file for each day; more than one if days come again and again."""
+
+    table: DeltaTable
+    place: Place
+    open: dict[str, tuple[RowFile, str, ExitStack]] = field(default_factory=dict)
+    files: list[LakeFile] = field(default_factory=list)
+    bad: int = 0
+    schema: pa.Schema | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        instants = rows["finished_at" if self.table.root == "ledger" else "sent_at"]
+        rows = self._completed(rows)
+        if self.schema is None:
+            self.schema = rows.schema
+            of_folders = [
+                pa.field(name, pa.date32() if name == "day" else pa.string()) for name in self.table.partitions
+            ]
+            self.table.evolve(pa.schema([*rows.schema, *of_folders]))
+        days = instants.cast(pa.date32())
+        distinct = pc.unique(days)
+        for day in distinct:
+            chosen = rows if len(distinct) == 1 else rows.filter(pc.equal(days, day))
+            self._file(day.as_py().isoformat()).add(chosen)
+        if sum(file.held_bytes for file, _, _ in self.open.values()) >= GROUP_BYTES:
+            for file, _, _ in self.open.values():
+                file.flush()
+
+    def close(self) -> None:
+        for day in list(self.open):
+            self._finish(day)
+
+    def manifest(self) -> Manifest:
+        place = self.place
+        return Manifest(
+            place.consumer,
+            place.number,
+            place.claimed_at,
+            sum(file.rows for file in self.files),
+            tuple(self.files),
+            place.queue,
+            self.bad,
+            summed([file.outcomes for file in self.files]),
+        )
+
+    def abandon(self, error: BaseException) -> None:
+        for file, _, stack in self.open.values():
+            file.close()
+            stack.__exit__(type(error), error, error.__traceback__)
+        self.open.clear()
+        self.remove()
+
+    def remove(self) -> None:
+        for file in self.files:
+            self.table.storage.remove(file.path)
+
+    def _completed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Compaction mixes shipments: each row says where it is from."""
+        place = self.place
+        number = "export" if place.queue is None else "shipment"
+        added = {"consumer": pa.scalar(place.consumer), number: pa.scalar(place.number, pa.int64())}
+        columns = {
+            **dict(zip(rows.schema.names, rows.columns, strict=True)),
+            **{name: pa.repeat(value, rows.num_rows) for name, value in added.items()},
+        }
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _file(self, day: str) -> RowFile:
+        if day in self.open:
+            # The one that waited longest for rows is the first to be finished.
+            self.open[day] = self.open.pop(day)
+            return self.open[day][0]
+        if len(self.open) == _DAYS_AT_ONCE:
+            self._finish(next(iter(self.open)))
+        place = self.place
+        name = f"{escaped(place.consumer)}-{place.number}-{place.claimed_at}-{uuid4().hex[:12]}.parquet"
+        of_queue = "" if place.queue is None else f"queue={escaped(place.queue)}/"
+        path = f"{self.table.root}/{of_queue}day={day}/{name}"
+        stack = ExitStack()
+        file = RowFile(stack.enter_context(self.table.storage.writing(path)))
+        self.open[day] = (file, path, stack)
+        return file
+
+    def _finish(self, day: str) -> None:
+        file, path, stack = self.open.pop(day)
+        with stack:
+            try:
+                file.flush()
+            finally:
+                file.close()
+            described = file.described(path)
+            self.bad += file.bad
+        self.files.append(described)
+
+
+def _application(place: Place) -> str:
+    return f"penstock/{place.consumer}" if place.queue is None else f"penstock/{place.queue}/{place.consumer}"
+
+
+def _version(place: Place) -> int:
+    return (place.claimed_at << _NUMBER_BITS) + place.number % (1 << _NUMBER_BITS)
+
+
+def _instant(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _kind_of(table: deltalake.DeltaTable) -> StructType:
+    """Delta writes schemas as Spark does."""
+    return StructType.fromJson(json.loads(table.schema().to_json()))
+
+
+def _lacks(known: StructType, wanted: StructType) -> bool:
+    """Whether `wanted` has a field that `known` has not, or has otherwise."""
+    there = {found.name: found.dataType for found in known}
+    for it in wanted:
+        kind = there.get(it.name)
+        if isinstance(kind, StructType) and isinstance(it.dataType, StructType):
+            if _lacks(kind, it.dataType):
+                return True
+        elif kind != it.dataType:
+            return True
+    return False
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
