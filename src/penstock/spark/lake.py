@@ -21,9 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, _parse_datatype_string
 
+from penstock.spark.errors import JobFailed
 from penstock.spark.manifest import LEDGER, MESSAGES, Manifest, Place, escaped, places_below, read_manifest
 from penstock.spark.storage import Storage
-from penstock.spark.tables import Table, TableFile, chosen_format, table_of
+from penstock.spark.tables import Table, TableFile, chosen_format, format_of, table_of
 from penstock.spark.tasks import in_task, is_connect, mapped
 
 if TYPE_CHECKING:
@@ -80,7 +81,12 @@ class Lake:
     @property
     def format(self) -> str:
         """Raises JobFailed if it is not the one that was wanted."""
-        return self._do(partial(chosen_format, self.storage, self._wanted), str)
+        return self.do(partial(chosen_format, self.storage, self._wanted), str)
+
+    def check_exists(self) -> None:
+        """Raises JobFailed if nothing was ever drained or archived there."""
+        if self.do(partial(format_of, self.storage), str | None) is None:  # type: ignore[arg-type]
+            raise JobFailed(f"there is no lake at {self.address}")
 
     # What is there
 
@@ -106,23 +112,23 @@ class Lake:
 
     def manifest(self, place: Place) -> Manifest | None:
         """Also of what was retired."""
-        return self._do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
+        return self.do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
 
     def held(self, places: Sequence[Place]) -> list[Place]:
         """Those shipments of which there is anything, with a manifest or without."""
-        return self._do(partial(self.table(MESSAGES).held, places), list[Place]) if places else []
+        return self.do(partial(self.table(MESSAGES).held, places), list[Place]) if places else []
 
     def remove(self, place: Place) -> None:
-        self._do(partial(self.table(place.root).remove, place), None)  # type: ignore[arg-type]
+        self.do(partial(self.table(place.root).remove, place), None)  # type: ignore[arg-type]
 
     def clear_staging(self) -> None:
-        self._do(self.storage.clear_staging, None)  # type: ignore[arg-type]
+        self.do(self.storage.clear_staging, None)  # type: ignore[arg-type]
 
     def table(self, root: str) -> Table:
         return table_of(self.storage, root, self.format)
 
     def _places(self, below: str, *, retired: bool = False) -> list[Place]:
-        return self._do(partial(places_below, self.storage, below, retired=retired), list[Place])
+        return self.do(partial(places_below, self.storage, below, retired=retired), list[Place])
 
     # Rows
 
@@ -133,7 +139,7 @@ class Lake:
         types = MESSAGE_COLUMNS | {"bad_record": "binary"} | _PLACE_OF_MESSAGE
         table = self.table(MESSAGES)
         if "body" in wanted:
-            body = self._do(partial(table.body_type, places), str | None)  # type: ignore[arg-type]
+            body = self.do(partial(table.body_type, places), str | None)  # type: ignore[arg-type]
             types["body"] = body or types["body"]
         return self._read(table, places, types, _PLACE_OF_MESSAGE, "claimed_at", wanted)
 
@@ -153,7 +159,7 @@ class Lake:
         # Spark would guess at the partitions' types: a queue called 007 is not the number 7.
         asked = {name: types[name] for name in dict.fromkeys((*wanted, *of_place, claimed_at))}
         schema = ", ".join(f"`{name}` {kind}" for name, kind in asked.items())
-        files = self._do(partial(table.files, places), list[TableFile])
+        files = self.do(partial(table.files, places), list[TableFile])
         if not files:
             return self._spark.createDataFrame([], schema).select(*wanted)
         if self._is_readable_by_spark():
@@ -206,7 +212,7 @@ class Lake:
         address = self.storage.address(path)
         return f"file:{address}" if self.storage.scheme == "file" else address
 
-    def _do(self, look: Callable[[], T], kind: type[T]) -> T:
+    def do(self, look: Callable[[], T], kind: type[T]) -> T:
         """Where the storage is in reach: here, or for a session of Spark Connect on its cluster."""
         return in_task(self._spark, look, kind) if is_connect(self._spark) else look()
 

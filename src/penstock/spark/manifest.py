@@ -9,7 +9,8 @@ What is in the lake no longer, because it was old enough, has a manifest that en
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -22,6 +23,7 @@ from penstock.spark.storage import Storage
 MESSAGES = "messages"
 LEDGER = "ledger"
 MANIFESTS = "_manifests"
+_AT_ONCE = 16
 # What Hive, and so Spark, does not leave as it is in the name of a partition's folder.
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _MANIFEST = re.compile(
@@ -146,6 +148,22 @@ def places_below(storage: Storage, below: str, *, retired: bool = False) -> list
             queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
             found.add(Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue))
     return sorted(found, key=lambda place: (place.queue or "", place))
+
+
+def manifests_below(storage: Storage, below: str) -> list[Manifest]:
+    """Many at a time, since each is a request to an object store."""
+    places = places_below(storage, below)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        read = pool.map(lambda place: read_manifest(storage, place), places)
+        return [manifest for manifest in read if manifest is not None]
+
+
+def retired(manifest: Manifest, is_old: Callable[[LakeFile], bool], now: int) -> Manifest:
+    files = tuple(
+        msgspec.structs.replace(file, retired_at=now) if file.retired_at is None and is_old(file) else file
+        for file in manifest.files
+    )
+    return msgspec.structs.replace(manifest, files=files)
 
 
 def summed(outcomes: Sequence[dict[str, dict[str, int]]]) -> dict[str, dict[str, int]]:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.spark.errors import JobFailed, ShipmentGone
-from penstock.spark.manifest import Manifest, Place, read_manifest
+from penstock.spark.manifest import Manifest, Place, places_below, read_manifest
 from penstock.spark.storage import Storage
-from penstock.spark.tables import chosen_format, delta, format_of, table_of
+from penstock.spark.tables import Retired, chosen_format, delta, format_of, table_of
 from penstock.spark.tables.delta import DeltaTable
 
 DAY_MS = 86_400_000
@@ -307,3 +307,140 @@ def test_the_manifest_in_the_log_is_the_whole_one(table) -> None:
     manifest = write(table, place(), rows("a"))
     [commit] = [it for it in deltalake.DeltaTable(table.storage.address("messages")).history() if delta._MANIFEST in it]
     assert commit[delta._MANIFEST]["files"][0]["sha256"] == manifest.files[0].sha256
+
+
+def test_merging_small_files(table) -> None:
+    write(table, place(1, queue="other"), rows("x"))
+    for number in range(1, 6):
+        write(table, place(number), rows(f"{number}"), rows(f"{number}b", sent_at=NOON + DAY_MS))
+    before = found(table, "id", "queue", "consumer", "shipment", "day")
+    partitions = table.scattered(None, 1 << 20)
+    assert [(it.values["queue"], it.values["day"], it.files) for it in partitions] == [
+        ("q", "2024-10-04", 5),
+        ("q", "2024-10-05", 5),
+    ]
+    assert table.scattered("other", 1 << 20) == []
+    assert [(it.removed, it.added) for it in (table.merge(them, 1 << 20) for them in partitions)] == [(5, 1), (5, 1)]
+    assert table.scattered(None, 1 << 20) == []
+    assert found(table, "id", "queue", "consumer", "shipment", "day") == before
+    assert len(table.files(None)) == 3
+    assert len(table.files([place(3)])) == 2
+    assert all(table.storage.size(file.path) for file in table.files(None))
+    # Whoever writes one of them again finds it, and whoever gives one back finds its rows.
+    assert write(table, place(3), rows("3")).rows == 2
+    table.remove(place(2))
+    assert found(table) == ["1", "1b", "3", "3b", "4", "4b", "5", "5b", "x"]
+
+
+def test_merging_files_of_two_schemas(table) -> None:
+    before = pa.array([{"a": 1}], pa.struct([("a", pa.int32())]))
+    after = pa.array([{"a": 2, "b": "x"}], pa.struct([("a", pa.int32()), ("b", pa.string())]))
+    write(table, place(1), rows("1", body=before))
+    write(table, place(2), rows("2", body=after))
+    [partition] = table.scattered(None, 1 << 20)
+    assert table.merge(partition, 1 << 20).added == 1
+    scanned = pa.table(deltalake.DeltaTable(table.storage.address("messages")).scan(columns=["id", "body"]))
+    assert {it["id"]: it["body"] for it in scanned.to_pylist()} == {"1": {"a": 1, "b": None}, "2": {"a": 2, "b": "x"}}
+
+
+def test_merging_beside_writers(table) -> None:
+    """Two consumers write, one merges, and one gives shipments back, all at the same time."""
+    shipments = 25
+    write(table, place(1, consumer="first"), rows("first"))
+    done = threading.Event()
+
+    def consume(consumer: str) -> None:
+        for number in range(1, shipments + 1):
+            claimed_at = NOON + number
+            at = place(number, claimed_at, consumer)
+            write(table, at, rows(f"{consumer} {number}", claimed_at=claimed_at))
+            if number % 5 == 0:
+                table.remove(at)
+
+    def merge() -> int:
+        merged = 0
+        while not done.is_set():
+            for partition in table.scattered(None, 1 << 20):
+                merged += table.merge(partition, 1 << 20).removed
+        return merged
+
+    with ThreadPoolExecutor(3) as pool:
+        merging = pool.submit(merge)
+        for consumer in [pool.submit(consume, name) for name in ("a", "b")]:
+            consumer.result()
+        done.set()
+        assert merging.result() > 0
+    expected = [f"{name} {number}" for name in "ab" for number in range(1, shipments + 1) if number % 5]
+    assert found(table) == sorted([*expected, "first"])
+
+
+def test_files_that_are_no_part_of_the_table(table) -> None:
+    for number in (1, 2):
+        write(table, place(number), rows(f"{number}"))
+    [kept, other] = data_files(table)
+    with pytest.raises(ShipmentGone):
+        write(table, place(3), rows("3"), check=_gone)
+    [orphan] = set(data_files(table)) - {kept, other}
+    assert table.vacuum(1, dry_run=False) == []  # somebody may be about to commit it
+    long_ago = 1_000_000_000
+    os.utime(f"{table.storage.root}/{orphan}", (long_ago, long_ago))
+    assert table.vacuum(1, dry_run=True) == [orphan]
+    assert orphan in data_files(table)
+    assert table.vacuum(1, dry_run=False) == [orphan]
+    assert data_files(table) == [kept, other]
+    [partition] = table.scattered(None, 1 << 20)
+    table.merge(partition, 1 << 20)
+    assert table.vacuum(1, dry_run=False) == []  # somebody may be reading them
+    assert table.vacuum(0, dry_run=False) == [kept, other]
+    assert found(table) == ["1", "2"]
+
+
+def _gone() -> None:
+    raise ShipmentGone("lost", "lost")
+
+
+def test_files_that_are_vacuumed_before_their_commit(table) -> None:
+    write(table, place(1), rows("1"))
+    before = set(data_files(table))
+
+    with pytest.raises(JobFailed, match="was vacuumed"):
+        write(table, place(2), rows("2"), check=_removing(table, before))
+    assert found(table) == ["1"]
+
+
+def _removing(table: DeltaTable, before: set[str]) -> Any:
+    """A check that takes longer than a vacuum allows, and has to be asked again."""
+
+    def check() -> None:
+        for file in set(data_files(table)) - before:
+            table.storage.remove(file)
+        opened = deltalake.DeltaTable(table.storage.address("messages"))
+        opened.alter.set_table_description("changed")
+
+    return check
+
+
+def test_retiring_days(table) -> None:
+    write(table, place(1), rows("a", "b"))
+    write(table, place(2), rows("c"), rows("d", sent_at=NOON + DAY_MS))
+    write(table, place(1, queue="other"), rows("x"))
+    midnight = NOON + DAY_MS // 2
+    assert table.retire(midnight - DAY_MS, None, NOON, dry_run=False) == Retired()
+    assert table.retire(midnight, "q", NOON, dry_run=True) == Retired(2, 3, 2)
+    assert len(found(table)) == 5
+    assert table.retire(midnight, "q", NOON, dry_run=False) == Retired(2, 3, 2)
+    assert found(table) == ["d", "x"]
+    assert table.retire(midnight, "q", NOON, dry_run=False) == Retired()
+    first, second = (read_manifest(table.storage, place(number)) for number in (1, 2))
+    assert (first.rows, first.kept, first.is_retired) == (2, 0, True)
+    assert (second.rows, second.kept, second.is_retired) == (2, 1, False)
+    assert places_below(table.storage, "messages/queue=q") == [place(2)]
+    assert places_below(table.storage, "messages/queue=q", retired=True) == [place(1)]
+
+
+def test_a_retirement_that_died_before_its_commit(table) -> None:
+    write(table, place(1), rows("a"))
+    table._mark_retired("2024-10-05", None, NOON, dry_run=False)
+    assert found(table) == ["a"]
+    assert table.retire(NOON + DAY_MS // 2, None, NOON, dry_run=False).files == 1
+    assert found(table) == []

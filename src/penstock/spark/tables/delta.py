@@ -36,10 +36,20 @@ from deltalake.transaction import AddAction, CommitProperties, Transaction
 from pyspark.sql.types import StructType
 
 from penstock.spark.errors import JobFailed, ShipmentGone
-from penstock.spark.manifest import LakeFile, Manifest, Place, escaped, put_manifest, read_manifest, summed
+from penstock.spark.manifest import (
+    LakeFile,
+    Manifest,
+    Place,
+    escaped,
+    manifests_below,
+    put_manifest,
+    read_manifest,
+    retired,
+    summed,
+)
 from penstock.spark.storage import Storage
 from penstock.spark.tables.rows import GROUP_BYTES, RowFile
-from penstock.spark.tables.table import TableFile
+from penstock.spark.tables.table import Merged, Partition, Retired, TableFile
 
 _MANIFEST = "penstock"
 _ATTEMPTS = 50
@@ -109,10 +119,8 @@ class DeltaTable:
         def attempt() -> None:
             table = self.opened()
             if table is None:
-                deltalake.DeltaTable.create(
-                    self._address, wanted, mode="error", partition_by=self.partitions, name=f"penstock_{self.root}"
-                )
-                self._sync_log(-1)
+                self._create(wanted)
+                attempt()
             elif _lacks(_kind_of(table), kind):
                 before = table.version()
                 table.alter.add_columns(wanted.fields)
@@ -126,6 +134,16 @@ class DeltaTable:
                 "lake in one way"
             ) from None
 
+    def _create(self, schema: deltalake.Schema) -> None:
+        name = f"penstock_{self.root}"
+        try:
+            deltalake.DeltaTable.create(self._address, schema, mode="ignore", partition_by=self.partitions, name=name)
+        except DeltaError:
+            if self.opened() is None:
+                raise
+            # Another writer was faster, with a schema that may lack something.
+        self._sync_log(-1)
+
     def _commit(self, manifest: Manifest, check: Callable[[], None]) -> Manifest:
         """The one that is in the table then: this one, or that of another writer of the same claim."""
         place = manifest.place
@@ -135,6 +153,8 @@ class DeltaTable:
             known = self._committed(table, place)
             if known is not None:
                 return known
+            if any(self.storage.size(file.path) is None for file in manifest.files):
+                raise JobFailed(f"what was written of {self.described(place)} was vacuumed before it was committed")
             # After the table was opened: if the claim is lost from here on, its messages come again by a commit that
             # this one collides with.
             check()
@@ -180,7 +200,7 @@ class DeltaTable:
         most = {**same, key: file.most, instant: _instant(file.newest or 0)}
         nulls = dict.fromkeys(least, 0)
         stats = {"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls}
-        day = file.path.rpartition("/")[0].rpartition("day=")[2]
+        day = _day_of(file)
         values = {"day": day} if place.queue is None else {"queue": place.queue, "day": day}
         path = file.path.removeprefix(f"{self.root}/")
         return AddAction(path, file.bytes, values, int(time.time() * 1000), True, json.dumps(stats))
@@ -227,6 +247,72 @@ class DeltaTable:
 
         return self._retried(attempt)
 
+    def retire(self, before: int, queue: str | None, now: int, *, dry_run: bool) -> Retired:
+        """Whole days, in one transaction. The files are the table's until a vacuum removes them."""
+        table = self.opened()
+        if table is None:
+            return Retired()
+        day = datetime.fromtimestamp(before / 1000, UTC).date().isoformat()
+        files = sum(
+            str(row["partition.day"]) < day and (queue is None or row["partition.queue"] == queue)
+            for row in _added_to(table)
+        )
+        marked = self._mark_retired(day, queue, now, dry_run=dry_run)
+        if files and not dry_run:
+            of_queue = "" if queue is None else f" AND queue = {_quoted(queue)}"
+            self.delete(f"day < '{day}'{of_queue}")
+            # A drain may have committed rows of such days meanwhile.
+            late = self._mark_retired(day, queue, now, dry_run=False)
+            marked = Retired(marked.places + late.places, marked.rows + late.rows)
+        return Retired(marked.places, marked.rows, files)
+
+    def _mark_retired(self, day: str, queue: str | None, now: int, *, dry_run: bool) -> Retired:
+        below = self.root if queue is None else f"{self.root}/queue={escaped(queue)}"
+        places = rows = 0
+        for manifest in manifests_below(self.storage, below):
+            changed = retired(manifest, lambda file: _day_of(file) < day, now)
+            if changed != manifest:
+                places += 1
+                rows += manifest.kept - changed.kept
+                if not dry_run:
+                    put_manifest(self.storage, changed)
+        return Retired(places, rows)
+
+    # Merging
+
+    def scattered(self, queue: str | None, target_size: int) -> list[Partition]:
+        table = self.opened()
+        small: dict[tuple[str, ...], list[int]] = {}
+        for row in [] if table is None else _added_to(table):
+            values = tuple(str(row[f"partition.{name}"]) for name in self.partitions)
+            if row["size_bytes"] < target_size and (queue is None or row["partition.queue"] == queue):
+                small.setdefault(values, []).append(row["size_bytes"])
+        return [
+            Partition(dict(zip(self.partitions, values, strict=True)), len(sizes), sum(sizes))
+            for values, sizes in sorted(small.items())
+            if -(-sum(sizes) // target_size) < len(sizes)
+        ]
+
+    def merge(self, partition: Partition, target_size: int) -> Merged:
+        filters = [(name, "=", value) for name, value in partition.values.items()]
+
+        def attempt() -> Merged:
+            table = self._must_open()
+            before = table.version()
+            # One at a time: a task has one core.
+            told = table.optimize.compact(filters, target_size, max_concurrent_tasks=1)
+            self._sync_merged(before)
+            return Merged(told["numFilesRemoved"], told["numFilesAdded"])
+
+        return self._retried(attempt)
+
+    def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
+        table = self.opened()
+        if table is None:
+            return []
+        removed = table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False, full=True)
+        return sorted(f"{self.root}/{path}" for path in removed)
+
     def described(self, place: Place) -> str:
         which = "export" if self._is_ledger else "shipment"
         of = place.consumer if place.queue is None else f"{place.queue} for {place.consumer}"
@@ -246,7 +332,7 @@ class DeltaTable:
                 "with a reader of Delta"
             )
         found = []
-        for row in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+        for row in _added_to(table):
             if places is None or any(self._may_hold(row, place) for place in places):
                 constants = {name: str(row[f"partition.{name}"]) for name in self.partitions}
                 # The log has paths as parts of URLs.
@@ -297,6 +383,15 @@ class DeltaTable:
                 failure = error
                 time.sleep(random.uniform(0, min(_MOST_PAUSE_S, 0.01 * 2**number)))  # noqa: S311
         raise JobFailed(f"{self._address}: other writers were faster {_ATTEMPTS} times: {_first_line(failure)}")
+
+    def _sync_merged(self, after: int) -> None:
+        """The files that a merge has written, before the ones that they replace may go."""
+        table = self._must_open()
+        if self.storage.scheme == "file" and table.version() > after:
+            earlier = {row["path"] for row in _added_to(deltalake.DeltaTable(self._address, version=after))}
+            new = [row["path"] for row in _added_to(table) if row["path"] not in earlier]
+            self.storage.sync(*(f"{self.root}/{unquote(path)}" for path in new))
+            self._sync_log(after)
 
     def _sync_log(self, after: int) -> None:
         """What Delta has written to the log beyond this version, or for a checkpoint: it does not wait for disks."""
@@ -417,6 +512,15 @@ def _instant(milliseconds: int) -> str:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def _day_of(file: LakeFile) -> str:
+    return file.path.rpartition("/")[0].rpartition("day=")[2]
+
+
+def _added_to(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
+    """The files of the table, and what its log says of them."""
+    return pa.table(table.get_add_actions(flatten=True)).to_pylist()  # type: ignore[no-any-return]
 
 
 def _kind_of(table: deltalake.DeltaTable) -> StructType:

@@ -21,10 +21,20 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
 from penstock.spark.errors import JobFailed, ShipmentGone
-from penstock.spark.manifest import MANIFESTS, Manifest, Place, escaped, places_below, put_manifest, read_manifest
+from penstock.spark.manifest import (
+    MANIFESTS,
+    Manifest,
+    Place,
+    escaped,
+    manifests_below,
+    places_below,
+    put_manifest,
+    read_manifest,
+    retired,
+)
 from penstock.spark.storage import Storage
 from penstock.spark.tables.rows import RowFile
-from penstock.spark.tables.table import TableFile
+from penstock.spark.tables.table import Merged, Partition, Retired, TableFile
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,37 @@ class PlainTable:
     def files(self, places: Sequence[Place] | None) -> list[TableFile]:
         chosen = places_below(self.storage, self.root) if places is None else places
         return [TableFile(place.file, _constants(place)) for place in chosen]
+
+    def retire(self, before: int, queue: str | None, now: int, *, dry_run: bool) -> Retired:
+        """Whole files: those whose newest row is older."""
+        storage = self.storage
+        below = self.root if queue is None else f"{self.root}/queue={escaped(queue)}"
+        found = Retired()
+        for manifest in manifests_below(storage, below):
+            changed = retired(manifest, lambda file: file.newest is not None and file.newest < before, now)
+            if changed != manifest:
+                files = len(manifest.files)
+                found = Retired(found.places + 1, found.rows + manifest.kept - changed.kept, found.files + files)
+                if not dry_run:
+                    put_manifest(storage, changed)
+        if not dry_run:
+            # Also those of a run that died here.
+            gone = places_below(storage, below, retired=True)
+            for place in self.held(gone):
+                self.remove(place)
+        return found
+
+    def scattered(self, queue: str | None, target_size: int) -> list[Partition]:  # noqa: ARG002
+        raise JobFailed(
+            f"{self.storage.root} holds plain Parquet files, which cannot be replaced in one step for readers that "
+            "know nothing of it: drain to a lake of format delta to compact it"
+        )
+
+    def merge(self, partition: Partition, target_size: int) -> Merged:  # noqa: ARG002
+        return Merged(0, 0)
+
+    def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:  # noqa: ARG002
+        return []
 
     def body_type(self, places: Sequence[Place] | None) -> str | None:
         """A schema of JSON that has grown since is one with all of its fields."""

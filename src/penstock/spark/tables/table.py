@@ -18,6 +18,27 @@ class TableFile(Struct, frozen=True):
     constants: dict[str, Any]
 
 
+class Partition(Struct, frozen=True):
+    """The files with the same values in their folders' names, as far as they are worth merging."""
+
+    values: dict[str, str]
+    files: int
+    bytes: int
+
+
+class Merged(Struct, frozen=True):
+    removed: int
+    added: int
+
+
+class Retired(Struct, frozen=True):
+    """Shipments or exports of which rows were retired, and how many. `files` are those that readers have no longer."""
+
+    places: int = 0
+    rows: int = 0
+    files: int = 0
+
+
 class Table(Protocol):
     """It can be pickled: a task has the same one."""
 
@@ -56,4 +77,21 @@ class Table(Protocol):
 
     def body_type(self, places: Sequence[Place] | None) -> str | None:
         """What the column `body` is in these places, or in all, as Spark writes types; None where there are none."""
+        ...
+
+    def retire(self, before: int, queue: str | None, now: int, *, dry_run: bool) -> Retired:
+        """Take out what is older than a midnight, of a queue or of all, and note it in the manifests: those first, so
+        that a run that dies on the way leaves rows that nobody misses, and never misses rows that nobody took out."""
+        ...
+
+    def scattered(self, queue: str | None, target_size: int) -> list[Partition]:
+        """Where small files can be merged. Raises JobFailed if files cannot be replaced here."""
+        ...
+
+    def merge(self, partition: Partition, target_size: int) -> Merged:
+        """In one step for readers, beside whoever writes meanwhile."""
+        ...
+
+    def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
+        """Remove the files that readers have had no longer for so long, or never had; returns their paths."""
         ...
