@@ -60,6 +60,7 @@ ABOVE_THE_STORE = (
 STORE = (
     "stores/figures",
     "stores/sql/attempts",
+    "stores/sql/budget",
     "stores/sql/claim",
     "stores/sql/consumers",
     "stores/sql/counts",

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench import (
+    audit,
     before,
     beside,
     console,
     databases,
+    drains,
     emodb,
     foundation,
     gq,
@@ -51,6 +53,8 @@ MEASURES: dict[str, Measure] = {
     **databases.MEASURES,
     **gq.MEASURES,
     **pipeline.MEASURES,
+    **drains.MEASURES,
+    **audit.MEASURES,
     **workers.MEASURES,
     **sqs.MEASURES,
     **metrics.MEASURES,
@@ -60,7 +64,7 @@ MEASURES: dict[str, Measure] = {
 
 
 # Unless they are asked for by name.
-NOT_QUICK = ("peers", "peers-depth", "pipeline", "stalls")
+NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "drains", "stalls")
 QUICK_SECONDS = 1.0
 
 

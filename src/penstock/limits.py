@@ -76,6 +76,8 @@ class Limits:
     step_rows: int = 250
     # How long a step should take. One that took longer is followed by smaller ones.
     step_ms: float = 2.0
+    # By how much the steps of bulk work may be larger while no one else asks for anything, in rows and in time.
+    calm_times: int = 8
     # How long the tasks of one unit may take together before the others wait for the next one.
     unit_ms: float = 10.0
     # Messages that the sends and acks of one unit may bring together. A request that brings more has one of its own.

@@ -4,8 +4,10 @@ text that cannot steer a terminal. Never on standard output.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from contextlib import suppress
 from typing import Protocol, TextIO
 
 _LINE_EVERY_S = 5.0
@@ -23,9 +25,12 @@ def printable(text: str) -> str:
 
 
 class Progress(Protocol):
-    """`total` is what is known of it so far; it may grow, and may be None."""
+    """`total` is what is known of it so far; it may grow, and may be None. What begins takes a while and cannot be
+    counted."""
 
     def say(self, text: str) -> None: ...
+
+    def begin(self, doing: str) -> None: ...
 
     def show(self, doing: str, done: int, total: int | None = None) -> None: ...
 
@@ -34,6 +39,9 @@ class Progress(Protocol):
 
 class Quiet:
     def say(self, text: str) -> None:
+        pass
+
+    def begin(self, doing: str) -> None:
         pass
 
     def show(self, doing: str, done: int, total: int | None = None) -> None:
@@ -54,6 +62,9 @@ class Lines:
 
     def say(self, text: str) -> None:
         self._write(text)
+
+    def begin(self, doing: str) -> None:
+        """Not in a log: it is worth a look, and not a line."""
 
     def show(self, doing: str, done: int, total: int | None = None) -> None:
         self._latest = _measured(doing, done, total)
@@ -83,6 +94,12 @@ class Bar:
         self._clear()
         _write(self._stream, f"penstock: {printable(text)}\n")
 
+    def begin(self, doing: str) -> None:
+        self._clear()
+        if doing:
+            _write(self._stream, f"{printable(doing)} …")
+            self._width = len(doing) + 2
+
     def show(self, doing: str, done: int, total: int | None = None) -> None:
         part = min(1.0, done / total) if total else 0.0
         filled = round(part * _BAR_WIDTH)
@@ -96,6 +113,7 @@ class Bar:
             self._draw()
             _write(self._stream, "\n")
             self._latest, self._width = None, 0
+        self._clear()
 
     def _draw(self) -> None:
         text = printable(self._latest or "")
@@ -113,6 +131,12 @@ def fitting(stream: TextIO | None = None) -> Progress:
     """A bar on a terminal, else lines."""
     stream = stream or sys.stderr
     return Bar(stream) if stream is not None and stream.isatty() else Lines(stream)
+
+
+def write_at_once(text: str) -> None:
+    """A line on standard error from where nothing else may be done, such as the handler of a signal."""
+    with suppress(OSError):
+        os.write(2, f"\npenstock: {printable(text)}\n".encode())
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from penstock import errors
 from penstock.bridge.calls import Failure
 from penstock.bridge.failures import Unforeseen, error_of, failure
-from penstock.errors import PenstockError, ShipmentConflict, ShipmentEnded
+from penstock.errors import LeaseHeld, PenstockError, ShipmentConflict, ShipmentEnded
 from penstock.model import ShipmentRef
 
 REF = ShipmentRef("q", "c", 3)
@@ -17,6 +17,7 @@ ARGUMENTS = {
     "ShipmentNotFound": (REF,),
     "ShipmentConflict": (REF, 5),
     "ShipmentEnded": (REF, "lost"),
+    "LeaseHeld": ("drain", "me", 7),
 }
 
 
@@ -41,6 +42,9 @@ def test_what_an_error_knows_arrives_with_it() -> None:
     assert conflict.expected == 5
     assert isinstance(ended, ShipmentEnded)
     assert ended.how == "lost"
+    held = error_of(failure(1, LeaseHeld("drain", "me", 7)))
+    assert isinstance(held, LeaseHeld)
+    assert (held.holder, held.until) == ("me", 7)
 
 
 def test_an_error_that_was_not_foreseen_tells_its_name_and_no_more() -> None:

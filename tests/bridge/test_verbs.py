@@ -37,6 +37,7 @@ from penstock.model import (
 NOUNS = {
     "moves": "Moves",
     "shipments": "Shipments",
+    "leases": "Leases",
     "ledger": "Ledger",
     "exports": "Exports",
     "keys": "Keys",

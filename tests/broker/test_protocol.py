@@ -10,10 +10,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from penstock.broker import actions, chores, health, keys, ledger, messages, moves, protocol, queues, shipments
+from penstock.broker import actions, chores, health, keys, leases, ledger, messages, moves, protocol, queues, shipments
 from penstock.pending import Pending
 
-NOUNS = (protocol.Moves, protocol.Shipments, protocol.Ledger, protocol.Exports, protocol.Keys, protocol.Actions)
+NOUNS = (
+    protocol.Moves, protocol.Shipments, protocol.Leases, protocol.Ledger, protocol.Exports, protocol.Keys,
+    protocol.Actions,
+)  # fmt: skip
 
 
 def verbs() -> Iterator[FunctionType]:
@@ -24,7 +27,7 @@ def verbs() -> Iterator[FunctionType]:
 
 
 def tasks() -> Iterator[type]:
-    for module in (actions, chores, health, keys, ledger, messages, moves, queues, shipments):
+    for module in (actions, chores, health, keys, leases, ledger, messages, moves, queues, shipments):
         for member in vars(module).values():
             if inspect.isclass(member) and member.__module__ == module.__name__ and hasattr(member, "apply"):
                 yield member

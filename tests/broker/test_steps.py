@@ -24,7 +24,9 @@ MESSAGES = 600
 SHIPMENT = ShipmentRef("q", "c", 1)
 EXPORT = ExportRef("c", 1)
 STEP_MS = 2.0
-LIMITS = Limits(step_rows=64, shipment_step_rows=64, page_step_rows=64, export_count_rows=64, step_ms=STEP_MS)
+LIMITS = Limits(
+    step_rows=64, shipment_step_rows=64, page_step_rows=64, export_count_rows=64, step_ms=STEP_MS, calm_times=1
+)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -32,6 +33,19 @@ def test_the_life_of_a_shipment(jobs, run_json):
     assert run_json("shipment", "claim", "jobs", "lake")["number"] == 2
     assert jobs("shipment", "release", "jobs", "lake", "2").stdout == "released shipment 2 of lake: 1 message\n"
     assert run_json("shipment", "show", "jobs", "lake", "2")["state"] == "released"
+
+
+def test_by_bytes(jobs, run_json):
+    assert run_json("shipment", "claim", "jobs", "lake", "--max-bytes", "2")["bytes"] == 2
+
+
+def test_it_shows_where_it_is_stored(jobs, run_json):
+    jobs("shipment", "claim", "jobs", "lake")
+    assert "stored in" not in jobs("shipment", "show", "jobs", "lake", "1").stdout
+    jobs("shipment", "settle", "jobs", "lake", "1", "--stored-in", "s3://lake/jobs")
+    assert run_json("shipment", "show", "jobs", "lake", "1")["stored_in"] == "s3://lake/jobs"
+    shown = jobs("shipment", "show", "jobs", "lake", "1").stdout
+    assert re.search(r"^stored in +s3://lake/jobs$", shown, re.MULTILINE)
 
 
 def test_peek_says_what_is_in_a_shipment(jobs):

@@ -47,6 +47,21 @@ def test_the_life_of_a_shipment(jobs):
     assert list(jobs.shipments("jobs", "other")) == []
 
 
+def test_by_bytes(jobs):
+    claimed = jobs.claim_shipment(FIRST, max_bytes=2)
+    assert (claimed.messages, claimed.bytes) == (2, 2)
+    with pytest.raises(InvalidRequest, match="max_bytes must be between 1 and"):
+        jobs.claim_shipment(FIRST, max_bytes=0)
+
+
+def test_it_says_where_it_is_stored(jobs):
+    assert jobs.claim_shipment(FIRST).stored_in is None
+    settled = jobs.settle_shipment(FIRST, stored_in="s3://lake/jobs")
+    assert settled.stored_in == "s3://lake/jobs"
+    assert jobs.settle_shipment(FIRST, stored_in="elsewhere") == settled
+    assert [one.stored_in for one in jobs.shipments("jobs")] == ["s3://lake/jobs"]
+
+
 def test_nothing_ready_is_no_shipment(client):
     client.create_queue("jobs")
     assert client.claim_shipment(FIRST) is None

@@ -185,6 +185,7 @@ NOUNS = {
     "Exports",
     "Figures",
     "Keys",
+    "Leases",
     "Ledger",
     "Messages",
     "Moves",

@@ -86,6 +86,9 @@ NEEDS: dict[str, tuple[tuple[str, str], ...]] = {
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/settle": on_queue("poll"),
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/release": on_queue("poll"),
     "POST /v1/queues/{queue}/shipments/{consumer}/{number}/heartbeat": on_queue("poll"),
+    "PUT /v1/queues/{queue}/leases/{name}": on_queue("poll"),
+    "GET /v1/queues/{queue}/leases/{name}": on_queue("poll"),
+    "DELETE /v1/queues/{queue}/leases/{name}": on_queue("poll"),
     "POST /v1/moves": (("poll", HERE), ("post", TO)),
     "GET /v1/moves": on_all("get_status"),
     "GET /v1/moves/{move}": on_queue("get_status/poll"),  # a key that may start a move may watch it
@@ -235,7 +238,7 @@ class World:
                 unit.keys.retire("retired")
 
     def prepare(self, queue: str) -> Prepared:
-        """The queue is there, with one message and another one in a shipment."""
+        """The queue is there, with one message, another one in a shipment, and a lease."""
         now = system_clock()
         wait_until(lambda: not self.moving())
         with self.store.unit() as unit:
@@ -247,6 +250,7 @@ class World:
             unit.send(queue, [Draft(b"to be exported")], now)
             unit.messages.purge(queue, now, 1_000, unit.messages.last_seq())
             shipment, export = self.shipment(unit, queue, now), self.export(unit, now)
+            unit.leases.take(queue, "drain", "me", now, 60_000)
             [sent] = unit.send(queue, [Draft(b"1", "application/json")], now)
             reference = f"move-{unit.messages.last_seq()}"
             unit.moves.start(reference, f"{queue}-none", TO, now)
@@ -287,7 +291,8 @@ class World:
             queues = unit.list_queues(0, 1_000).queues
             counts = [(unit.ledger.tally(queue.name), unit.messages.peek(queue.name, 1_000)) for queue in queues]
             shipments = [unit.shipments.list(queue.name, None, 0, 1_000, system_clock()) for queue in queues]
-            kept = [shipments, unit.exports.list(None, 0, 1_000, system_clock()), unit.ledger.rows(0, 10_000)]
+            leases = [unit.leases.find(queue.name, "drain", system_clock()) for queue in queues]
+            kept = [shipments, leases, unit.exports.list(None, 0, 1_000, system_clock()), unit.ledger.rows(0, 10_000)]
             return [queues, counts, unit.keys.list(), unit.moves.unfinished(), unit.actions.list(None, 1_000), kept]
 
 
@@ -316,6 +321,8 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
     path = route.pattern
     if "/v1/keys/{name}" in path:
         path = path.replace("{name}", "revoked")  # nothing changes it any more
+    if path.endswith("/leases/{name}"):
+        path = path.replace("{name}", "drain?holder=me" if route.method == "DELETE" else "drain")
     replaced = {"{queue}": queue, "{name}": queue, "{id}": message, "{message}": message, "{reference}": prepared.move}
     replaced["{move}"] = prepared.move
     number = prepared.export if path.startswith("/v1/ledger/") else prepared.shipment
@@ -334,6 +341,7 @@ def asked(route: Route, queue: str, prepared: Prepared) -> Asked:
         "/v1/moves": lambda: {"source": queue, "target": TO},
         "/messages/delete": lambda: {"ids": [message]},
         "/messages/move": lambda: {"ids": [message], "target": TO},
+        "/leases/drain": lambda: {"holder": "me", "hold_ms": 60_000},
         "/resend": lambda: {"message": {"body": "x"}, "target": TO},
     }
     body = next((make() for end, make in bodies.items() if path.endswith(end)), None)

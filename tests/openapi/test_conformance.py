@@ -111,6 +111,7 @@ def url(server: ThreadServer) -> str:
         assert talk("POST", "/v1/queues/orders/ack", {"receipts": receipts}).json == {"done": [True] * 4}
         assert talk("PUT", "/v1/queues/orders/shipments/lake/1", {"limit": 5}).status == 201
         assert talk("PUT", "/v1/ledger/exports/lake/1").status == 201
+        assert talk("PUT", "/v1/queues/orders/leases/orders", {"holder": "me", "hold_ms": 60_000}).status == 200
         assert talk("POST", "/dedupq/1/orders/sendbatch", [1, 1.0, "x", None]).status == 200
     return server.url
 

@@ -1,8 +1,10 @@
-"""The API key of a read or write is in no plan, log line, progress report or error."""
+"""The API key of a read, a write or a job is in no plan, log line, progress report or error."""
 
 from __future__ import annotations
 
+import base64
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from pyspark.sql import SparkSession
 
 from penstock.client import Refused, ShipmentRef
 from penstock.spark.errors import InvalidOption
+from penstock.spark.jobs import Run, Source, load, replay, triage
 from penstock.spark.options import read_options
+from penstock.spark.secrets import HIDDEN, Redaction
 from penstock.spark.server import Server
 from tests.keys.conftest import KeyStore
 from tests.servers import ThreadServer
@@ -46,8 +50,8 @@ def test_it_shows_nowhere(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    # Below this level, py4j itself writes down every call from Python to Java, with all its arguments.
-    caplog.set_level(logging.INFO)
+    # At this level, py4j itself writes down every call from Python to Java, with all its arguments.
+    caplog.set_level(logging.DEBUG)
     keyed.send("a", "b")
     texts = []
     for frame in (keyed.read(apiKey=secret), keyed.read(apiKey=secret, consumer="c")):
@@ -81,7 +85,58 @@ def test_it_shows_nowhere(
         texts += [str(caught.value), repr(caught.value)]
     out, err = capfd.readouterr()
     assert "penstock" in out  # the plans were printed
+    assert f"sapiKey\ns{HIDDEN}" in caplog.text  # and py4j has logged
     assert secret not in "\n".join([*texts, out, err, caplog.text])
+
+
+def test_a_job_does_not_show_it(
+    keyed: Queue, secret: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nor in base64, in which py4j has the functions that tasks run, with all that they hold."""
+    caplog.set_level(logging.DEBUG)
+    (tmp_path / "a.txt").write_text("a\nb\n")
+    keyed.client.create_queue("other")
+    server, run = Server(keyed.client.url, secret), Run(keyed.spark)
+    assert load(server, [str(tmp_path / "a.txt")], "q", run=run).stored == 2
+    assert len(triage(server, "q", run=run).clusters) == 1
+    assert replay(server, Source(queue="q", where="body = 'a'"), "other", yes=True, run=run).sent == 1
+    text = "\n".join([*capfd.readouterr(), caplog.text])
+    coded = re.findall(r"[A-Za-z0-9+/]{40,}", text)
+    assert any(b"penstock" in decoded(one, skip) for one in coded for skip in range(4))  # the functions are there
+    assert secret not in text
+    # Half of it is too much as well.
+    half = secret[: len(secret) // 2].encode()
+    assert not any(half in decoded(one, skip) for one in coded for skip in range(4))
+
+
+def decoded(text: str, skip: int) -> bytes:
+    some = text.rstrip("=")[skip:]
+    return base64.b64decode(some[: len(some) // 4 * 4])
+
+
+@pytest.mark.parametrize("before", [b"", b"x", b"xy"])
+@pytest.mark.parametrize("after", [b"", b"z", b"zz"])
+def test_it_is_found_in_base64(before: bytes, after: bytes) -> None:
+    redaction = Redaction()
+    redaction.hide("a-secret-of-some-length")
+    coded = base64.b64encode(before + b"a-secret-of-some-length" + after).decode()
+    record = logging.LogRecord("py4j", logging.DEBUG, "", 0, "Command: %s", (coded,), None)
+    assert redaction.filter(record)
+    assert HIDDEN in record.getMessage()
+    left = record.getMessage().removeprefix("Command: ").split(HIDDEN)
+    assert not any(b"cre" in decoded(part, skip) for part in left for skip in range(4))
+
+
+def test_a_plan_of_spark_connect() -> None:
+    redaction = Redaction()
+    plan = 'options { key: "apiKey" value: "s3cr\\"3t" } options { key: "url" value: "http://x" }'
+    record = logging.LogRecord("connect", logging.DEBUG, "", 0, plan, (), None)
+    redaction.filter(record)
+    assert "3t" not in record.getMessage()
+    assert 'key: "url" value: "http://x"' in record.getMessage()
+    plain = logging.LogRecord("connect", logging.DEBUG, "", 0, "100%s", ("%",), None)
+    redaction.filter(plain)
+    assert plain.getMessage() == "100%"
 
 
 def test_a_client_does_not_show_it(server: ThreadServer, caplog: pytest.LogCaptureFixture) -> None:

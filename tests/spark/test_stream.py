@@ -43,7 +43,7 @@ class Streamed:
         self.checkpoint = folder / "checkpoint"
 
     def start(self, once: bool = True, **options: object) -> StreamingQuery:
-        options = {"consumer": "c", "limit": 10, **options}
+        options = {"consumer": "c", "maxMessagesPerTrigger": 10, **options}
         writer = self.queue.stream(**options).writeStream.foreachBatch(self.sink)
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         return (writer.trigger(availableNow=True) if once else writer).start()
@@ -180,7 +180,7 @@ def test_a_shipment_of_the_checkpoint_that_was_given_back(streamed: Streamed) ->
         streamed.run()
     streamed.queue.client.release_shipment(ShipmentRef("q", "c", 1))
     streamed.sink.before = lambda batch: None
-    with pytest.raises(PySparkException, match=r"(?s)it was released.*start it with a new consumer"):
+    with pytest.raises(PySparkException, match=r"(?s)it was released.*onLostShipment=continue.*a new consumer"):
         streamed.run()
     assert streamed.sink.batches == {}
 
@@ -211,7 +211,7 @@ def test_a_batch_that_was_lost_after_it_was_processed(streamed: Streamed) -> Non
     streamed.queue.send(*numbers(0, 5))
     streamed.sink.after = lambda batch: streamed.queue.client.release_shipment(ShipmentRef("q", "c", 1)) and None
     with pytest.raises(
-        PySparkException, match=r"(?s)shipment 1 was processed, but released before it could be settled"
+        PySparkException, match=r"(?s)shipment 1 of .q. was processed, but released before it could be settled"
     ):
         streamed.run()
 
@@ -238,7 +238,7 @@ def test_from_queue_to_queue(queue: Queue, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
 
     def run() -> None:
-        frame = queue.stream(consumer="c", limit=20).select("body", "content_type", "attributes")
+        frame = queue.stream(consumer="c", maxMessagesPerTrigger=20).select("body", "content_type", "attributes")
         writer = frame.writeStream.format("penstock").options(**queue.options(queue="copy"))
         writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         writer.start().awaitTermination()

@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+import penstock.spark
 from penstock.client import Client
 from penstock.limits import BODY_BYTES
 from penstock.spark.writer import CHUNK_BYTES, CHUNK_ROWS, chunks, short_key
@@ -212,3 +214,36 @@ def test_a_key_always_fits() -> None:
         assert made.isascii()
         assert len(made) == 64
         assert made != short_key(name + "!")
+
+
+def test_a_write_from_a_new_thread(queue: Queue, spark: SparkSession, tmp_path: Path) -> None:
+    """In which no session is active yet; a batch and a stream."""
+    frame = spark.range(0, 3, numPartitions=1).selectExpr("cast(id as string) as body")
+
+    def stream() -> None:
+        rows = queue.stream(consumer="s").select("body").writeStream.format("penstock")
+        rows = rows.options(**queue.options(queue="out")).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        rows.trigger(availableNow=True).start().awaitTermination()
+
+    queue.client.create_queue("out")
+    with ThreadPoolExecutor(1) as new:
+        new.submit(queue.write, frame).result()
+    assert sorted(queue.bodies()) == [b"0", b"1", b"2"]
+    with ThreadPoolExecutor(1) as new:
+        new.submit(stream).result()
+    assert queue.client.queue("out").count.total == 3
+
+
+def test_a_write_leaves_the_active_session_as_it_is(queue: Queue, spark: SparkSession) -> None:
+    other, frame = spark.newSession(), spark.range(0, 1, numPartitions=1).selectExpr("'a' as body")
+    sessions = SparkSession._get_j_spark_session_class(spark._jvm)
+
+    def write() -> bool:
+        penstock.spark.register(other)
+        sessions.setActiveSession(other._jsparkSession)
+        queue.write(frame)
+        return bool(sessions.getActiveSession().get().equals(other._jsparkSession))
+
+    with ThreadPoolExecutor(1) as new:
+        assert new.submit(write).result()
+    assert queue.bodies() == [b"a"]

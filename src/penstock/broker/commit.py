@@ -12,6 +12,7 @@ import logging
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from penstock.broker.arrivals import Arrivals
@@ -23,6 +24,7 @@ from penstock.broker.pace import Pace
 from penstock.broker.polls import Polls
 from penstock.clock import Clock
 from penstock.errors import PenstockError, StoreBusy, StoreFull, StoreUnavailable
+from penstock.limits import Limits
 from penstock.model import Draft, Message, Receipt, Sent, SentOnce, Settings
 from penstock.pending import Pending
 from penstock.stores.protocol import Store
@@ -36,6 +38,8 @@ UNIT_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 # How often a stop looks whether all is served.
 _REST_S = 0.01
 _READINGS = 5
+# So long after the last other request, bulk work takes larger steps.
+_CALM_S: Final = 0.25
 _JUMP_MS = 1_000
 
 
@@ -276,7 +280,7 @@ class Units:
         self.had_room = True
         self._counting = counting
         self._stopwatch = stopwatch
-        self._pace = Pace(store.limits, stopwatch)
+        self._calm = Calm(store.limits, stopwatch)
         self._store = store
         self._clock = clock
 
@@ -322,7 +326,7 @@ class Units:
         writes = any(operation.writes for operation in operations)
         began = self._stopwatch()
         with self._store.unit(writes) as unit:
-            serve(unit, operations, self.now(), self.limits, self._pace)
+            serve(unit, operations, self.now(), self.limits, self._calm.pace(operations))
             stirred, happened = set(unit.stirred), dict(unit.happened)
             ending = self._stopwatch()
         self._counting.ended(began, ending, self._stopwatch(), writes, happened)
@@ -337,6 +341,40 @@ class Units:
             if 0 <= self._clock() - own < _JUMP_MS:
                 break
         return now
+
+
+class Calm:
+    """The pace of a unit: usual, or with larger steps where no one but bulk work waits for the store.
+
+    A shipment of a million messages is claimed, read and settled in steps, which are small so that requests come in
+    between. Each step is a unit, with a sync of its own. Where no one has asked for anything else for a while, small
+    steps only make the shipment slow. So then they are larger, and the first request that comes waits for one of those.
+    """
+
+    def __init__(self, limits: Limits, stopwatch: Callable[[], float]) -> None:
+        self._stopwatch = stopwatch
+        self._disturbed_at = stopwatch() - _CALM_S
+        self._usual = Pace(limits, stopwatch)
+        times = limits.calm_times
+        larger = replace(
+            limits,
+            step_ms=limits.step_ms * times,
+            shipment_step_rows=limits.shipment_step_rows * times,
+            page_step_rows=limits.page_step_rows * times,
+        )
+        self._calm = self._usual if times == 1 else Pace(larger, stopwatch)
+
+    def pace(self, operations: list[Operation]) -> Pace:
+        """The pace of a unit with these operations."""
+        now = self._stopwatch()
+        is_bulk = False
+        for operation in operations:
+            if isinstance(operation, Work) and getattr(operation.task, "is_bulk", False):
+                is_bulk = True
+            elif not operation.is_patient():
+                self._disturbed_at = now
+                return self._usual
+        return self._calm if is_bulk and now - self._disturbed_at >= _CALM_S else self._usual
 
 
 def _stopping() -> StoreUnavailable:

@@ -33,6 +33,7 @@ class TakeLease(Struct, frozen=True):
     holder: str
     hold_ms: int
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Lease:
         return needed(unit.leases, "leases").take(self.queue, self.name, self.holder, now, self.hold_ms)
@@ -42,6 +43,7 @@ class FindLease(Struct, frozen=True):
     queue: str
     name: str
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Lease | None:
         return needed(unit.leases, "leases").find(self.queue, self.name, now)
@@ -52,6 +54,7 @@ class DropLease(Struct, frozen=True):
     name: str
     holder: str
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> bool:
         return needed(unit.leases, "leases").drop(self.queue, self.name, self.holder, now)

@@ -107,6 +107,7 @@ class ClaimExport(Struct, frozen=True):
     limit: int
     counted: Counted | None = None
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> ClaimedExport | Again:
         ref = self.ref
@@ -120,6 +121,7 @@ class ClaimExport(Struct, frozen=True):
 class FindExport(Struct, frozen=True):
     ref: ExportRef
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Export:
         export = _find(unit, self.ref, now)
@@ -133,6 +135,7 @@ class ListExports(Struct, frozen=True):
     after: int
     limit: int
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Export]:
         return needed(unit.exports, "exports").list(self.consumer, self.after, self.limit, now)
@@ -147,6 +150,7 @@ class ReadExport(Struct, frozen=True):
     ledger_retention_ms: int
     so_far: Sequence[LedgerRow] = ()
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Sequence[LedgerRow] | Again:
         rows = pages.step_rows(self.limit, self.so_far, limits)
@@ -161,6 +165,7 @@ class ReadExport(Struct, frozen=True):
 class SettleExport(Struct, frozen=True):
     ref: ExportRef
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Export:
         return needed(unit.exports, "exports").settle(self.ref, now)

@@ -159,7 +159,7 @@ class Task(Protocol):
     """A verb and its arguments: a value that changes nothing by itself and may be applied again in another unit.
 
     `writes` says whether it changes the store. What `apply` returns is told to the caller, but for `Again`. The limits
-    say how much it may do in one unit: see `pace.py`.
+    say how much it may do in one unit: see `pace.py`. One with a true `is_bulk` belongs to bulk work: see `Calm`.
     """
 
     writes: ClassVar[bool]

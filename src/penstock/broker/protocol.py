@@ -353,13 +353,13 @@ class Shipments(Protocol):
 
 
 class Leases(Protocol):
-    """One at a time: what a name stands for in a queue is done by whoever holds the lease of this name."""
+    """One at a time: what a name stands for in a queue is done by the one who holds the lease of this name."""
 
     def take(self, queue: str, name: str, holder: str, hold_ms: int) -> Pending[Lease]:
         """For `hold_ms` from now on, if it is free or this holder's already. Raises QueueNotFound and LeaseHeld."""
 
     def find(self, queue: str, name: str) -> Pending[Lease | None]:
-        """None where nobody has it. Raises QueueNotFound."""
+        """None where no one has it. Raises QueueNotFound."""
 
     def drop(self, queue: str, name: str, holder: str) -> Pending[bool]:
         """Free it, if it is this holder's."""

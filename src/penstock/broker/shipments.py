@@ -54,6 +54,7 @@ class ClaimShipment(Struct, frozen=True):
     max_bytes: int | None = None
     repeated: bool | None = None
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> ClaimedShipment | Again:
         shipments = needed(unit.shipments, "shipments")
@@ -69,6 +70,7 @@ class ClaimShipment(Struct, frozen=True):
 class FindShipment(Struct, frozen=True):
     ref: ShipmentRef
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
         return _found(unit, self.ref, now)
@@ -80,6 +82,7 @@ class ListShipments(Struct, frozen=True):
     after: int
     limit: int
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Shipment]:
         return needed(unit.shipments, "shipments").list(self.queue, self.consumer, self.after, self.limit, now)
@@ -93,6 +96,7 @@ class ReadShipment(Struct, frozen=True):
     limit: int
     so_far: Sequence[Message] = ()
     writes: ClassVar[bool] = False
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Sequence[Message] | Again:
         rows = pages.step_rows(self.limit, self.so_far, limits)
@@ -108,6 +112,7 @@ class SettleShipment(Struct, frozen=True):
     keep: bool
     stored_in: str | None = None
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
@@ -119,6 +124,7 @@ class SettleShipment(Struct, frozen=True):
 class ReleaseShipment(Struct, frozen=True):
     ref: ShipmentRef
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, limits: Limits) -> Shipment | Again:
         ref = self.ref
@@ -131,6 +137,7 @@ class BeatShipment(Struct, frozen=True):
     ref: ShipmentRef
     hold_ms: int
     writes: ClassVar[bool] = True
+    is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Shipment:
         return needed(unit.shipments, "shipments").beat(self.ref, now, self.hold_ms)

@@ -21,7 +21,7 @@ WRONG_USAGE = 2
 REFUSED = 3
 SERVER_FAILED = 4
 _INTERRUPTED = 130
-_NO_GOOD_KEY = 401  # as a server puts it
+NO_GOOD_KEY = 401  # as a server puts it
 
 
 class Guarded(click.Command):
@@ -53,8 +53,8 @@ class Guarded(click.Command):
         except click.Abort:
             code = _INTERRUPTED
         except (click.ClickException, PenstockError, OSError) as error:
-            note(_line(error))
-            code = _code(error)
+            note(line_of(error))
+            code = code_of(error)
         sys.exit(code or 0)
 
 
@@ -66,20 +66,20 @@ class Program(Guarded, click.Group):
         return list(self.commands)
 
 
-def _line(error: Exception) -> str:
+def line_of(error: Exception) -> str:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{error.format_message()} (see '{error.ctx.command_path} --help')"
     if isinstance(error, click.ClickException):
         return error.format_message()
     # A store that this very program could not open stays as it is until the operator acts; a server that says when to
     # come back means it.
-    if getattr(error, "status", None) == _NO_GOOD_KEY:
+    if getattr(error, "status", None) == NO_GOOD_KEY:
         return f"{error}; it is taken from --api-key or PENSTOCK_API_KEY"
     retry_after_s = None if isinstance(error, StoreUnavailable) else getattr(error, "retry_after_s", None)
     return str(error) if retry_after_s is None else f"{error}; try again in {retry_after_s} s"
 
 
-def _code(error: Exception) -> int:
+def code_of(error: Exception) -> int:
     """The one table from an error to an exit code."""
     from penstock.client import Refused
 

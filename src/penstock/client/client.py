@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client import verbs
 from penstock.client.address import Address
-from penstock.client.errors import ServerFailed, Unreachable
+from penstock.client.errors import ClientError, ServerFailed, Unreachable
 from penstock.client.methods import pages, verb
 from penstock.client.patience import ONCE, Patience, Tries
 from penstock.client.requests import Moot, Request
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.client.arrow import Arrow
 
 T = TypeVar("T")
+Waiting = Callable[[ClientError, float], None]
 
 
 class Client:
@@ -46,6 +47,9 @@ class Client:
     ) -> None:
         self._pool = Pool(Address(url, api_key, timeout_s, tls))
         self.patience = patience
+        # Called when a call begins to wait for a server that is away, with what keeps it and for how many seconds it
+        # will go on trying. A pickled client has none.
+        self.waiting: Waiting | None = None
 
     def __repr__(self) -> str:
         return f"Client({self.url!r})"
@@ -56,6 +60,7 @@ class Client:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._pool = Pool(state["address"])
         self.patience = state["patience"]
+        self.waiting = None
 
     def __enter__(self) -> Client:
         return self
@@ -79,7 +84,7 @@ class Client:
     def with_patience(self, patience: Patience) -> Client:
         """The same server over the same connections, tried for longer or less long."""
         other = Client.__new__(Client)
-        other._pool, other.patience = self._pool, patience
+        other._pool, other.patience, other.waiting = self._pool, patience, self.waiting
         return other
 
     def close(self) -> None:
@@ -228,11 +233,14 @@ class Client:
         if isinstance(request, Moot):
             return request.value
         pool = self._pool
-        tries, fresh = Tries(self.patience, request.repeatable, time.monotonic()), False
+        tries, fresh, told = Tries(self.patience, request.repeatable, time.monotonic()), False, False
         while True:
             try:
                 return request.result(pool.ask(request, fresh=fresh), pool.address)
             except (Unreachable, ServerFailed) as error:
                 pause_s = tries.pause_after(error, time.monotonic())
                 fresh = isinstance(error, Unreachable)
+                if pause_s and not told and self.waiting is not None:
+                    told = True
+                    self.waiting(error, self.patience.total_s)
             time.sleep(pause_s)

@@ -452,18 +452,18 @@ def beat_shipment(shipment: ShipmentRef | Shipment, hold_ms: int = _HOUR_MS) -> 
 
 def take_lease(queue: str, name: str, holder: str, hold_ms: int) -> Request[Lease]:
     """The lease for `hold_ms` from now, if it is free or this holder's already. Raises `LeaseHeld` where another one
-    has it. A holder is a text that nobody else uses."""
+    has it. A holder is a text that no other one uses."""
     body = encoded({"holder": holder, "hold_ms": hold_ms})
     return Request(_lease, "PUT", _lease_path(queue, name), body, repeatable=True, refusals=_LEASE)
 
 
 def lease(queue: str, name: str) -> Dialogue[Lease | None]:
-    """Who has the lease; None where nobody has it."""
+    """Who has the lease; None where no one has it."""
     try:
         found: Lease = yield Request(_lease, "GET", _lease_path(queue, name), repeatable=True)
         return found
     except QueueNotFound:
-        # Or nobody has it, which is a 404 as well: so the queue is asked for, with the same permission.
+        # Or no one has it, which is a 404 as well: so the queue is asked for, with the same permission.
         yield _shipments_after(queue, None, 0, 1)
         return None
 

@@ -15,14 +15,18 @@ import sys
 from typing import TYPE_CHECKING
 
 from penstock.client import ShipmentRef
+from penstock.spark import secrets
+from penstock.spark.progress import Backlog, backlog
 from penstock.spark.server import Server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.client import Client, Shipment
 
-__all__ = ["open_session", "register", "release", "settle"]
+__all__ = ["Backlog", "backlog", "open_session", "register", "release", "settle", "start_stream"]
 
 
 def register(spark: SparkSession) -> None:
@@ -37,11 +41,19 @@ def open_session(
     master: str | None = None,
     remote: str | None = None,
     settings: dict[str, str] | None = None,
+    log: str | None = None,
 ) -> SparkSession:
     """A quiet session that knows the format `penstock`, on a Java that is found for it."""
     from penstock.spark.session import open_session
 
-    return open_session(app_name, master, remote, settings)
+    return open_session(app_name, master, remote, settings, log)
+
+
+def start_stream(writer: DataStreamWriter, tries: int = 3) -> StreamingQuery:
+    """As `writer.start()`, and again where a very busy machine is slower to start a stream than Spark allows."""
+    from penstock.spark.slow_start import start_stream
+
+    return start_stream(writer, tries)
 
 
 def settle(url: str, queue: str, consumer: str, number: int, api_key: str | None = None) -> Shipment:
@@ -70,4 +82,5 @@ def _register_with_active() -> None:
             return
 
 
+secrets.install()
 _register_with_active()

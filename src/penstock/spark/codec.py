@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import pyarrow as pa
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_type
 
 from penstock.spark.errors import InvalidOption
 
@@ -51,6 +52,11 @@ def decoder_of(format: str, kind: spark.DataType) -> Decode | None:  # noqa: A00
         return _json_texts
     decode = msgspec.json.Decoder(_wanted(kind)).decode
     return lambda bodies, wanted: _values(bodies, wanted, decode)
+
+
+def reads(schema: spark.StructType) -> tuple[Callable[[bytes], Any], pa.StructType]:
+    """What reads a JSON object of this schema, and the type in Arrow of what it gives. Raises InvalidOption."""
+    return msgspec.json.Decoder(_wanted(schema)).decode, to_arrow_type(schema, timezone="UTC")
 
 
 def format_for(kind: spark.DataType) -> str:

@@ -22,7 +22,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from penstock.spark.errors import JobFailed
-from penstock.spark.manifest import LEDGER, MESSAGES, Manifest, Place, escaped, places_below, read_manifest
+from penstock.spark.manifest import (
+    LEDGER,
+    MESSAGES,
+    Manifest,
+    Place,
+    each,
+    escaped,
+    places_below,
+    read_manifest,
+    read_manifests,
+)
 from penstock.spark.storage import Storage
 from penstock.spark.tables import Table, TableFile, chosen_format, format_of, table_of
 from penstock.spark.tasks import in_task, is_connect, mapped
@@ -113,6 +123,30 @@ class Lake:
     def manifest(self, place: Place) -> Manifest | None:
         """Also of what was retired."""
         return self.do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
+
+    def manifests(self, places: Sequence[Place]) -> list[Manifest | str | None]:
+        """Each as `manifest` has it; a text says why it is none."""
+        kind: Any = list[Manifest | str | None]
+        return list(self.do(partial(read_manifests, self.storage, places), kind))
+
+    def stored(self, *folders: str) -> dict[str, int]:
+        """Every file below these folders, and how many bytes it has."""
+        found = self.do(partial(_sizes, self.storage, folders), list[tuple[str, int]])
+        return dict(found)
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """Of single files, as they are now. None where there is no such file."""
+        kind: Any = list[int | None]
+        return list(self.do(partial(each, self.storage.size, paths), kind))
+
+    def read(self, path: str) -> bytes | None:
+        """A file that is not one of rows. None where there is no such file."""
+        kind: Any = bytes | None
+        data: bytes | None = self.do(partial(self.storage.read, path), kind)
+        return data
+
+    def put(self, path: str, data: bytes) -> None:
+        self.do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
 
     def held(self, places: Sequence[Place]) -> list[Place]:
         """Those shipments of which there is anything, with a manifest or without."""
@@ -215,6 +249,10 @@ class Lake:
     def do(self, look: Callable[[], T], kind: type[T]) -> T:
         """Where the storage is in reach: here, or for a session of Spark Connect on its cluster."""
         return in_task(self._spark, look, kind) if is_connect(self._spark) else look()
+
+
+def _sizes(storage: Storage, folders: Sequence[str]) -> list[tuple[str, int]]:
+    return [(file.path, file.bytes) for folder in folders for file in storage.files(folder)]
 
 
 def _rows_of(storage: Storage, known: TableFile, kinds: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,7 @@ _PAGES_AHEAD = 2
 _INSTANT = pa.timestamp("us", "UTC")
 _KEPT = ("id", "body", "content_type", "attributes", "sent_at", "receives", "claimed_at", "group")
 _GIVEN_BACK = ("released", "lost")
+_BYTES = BinaryType()
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class Landing:
     storage: Storage
     batch: Shipment | Export
     format: str = "binary"
-    kind: DataType = BinaryType()  # noqa: RUF009
+    kind: DataType = _BYTES
     table_format: str = PARQUET
 
     @property

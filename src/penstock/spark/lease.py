@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from uuid import uuid4
 
 from penstock.client import Client, ClientError, LeaseHeld
 from penstock.spark.errors import JobFailed
@@ -25,7 +26,7 @@ _POLL_S = 0.5
 
 
 class Lease:
-    """While it is entered, nobody else has the name. `wait` is for a holder that is alive; one that has died is waited
+    """While it is entered, no one else has the name. `wait` is for a holder that is alive; one that has died is waited
     for as long as its lease lasts, or not at all where it can be seen that it has died."""
 
     def __init__(
@@ -37,7 +38,7 @@ class Lease:
         self._progress = progress
         self._wait = wait
         self._hold_ms = hold_ms
-        self.holder = f"{_this_host()} {os.getpid()}.{_started_at(os.getpid())}"
+        self.holder = f"{_this_host()} {os.getpid()}.{_started_at(os.getpid())}.{uuid4().hex[:8]}"
         self._stopped = threading.Event()
         self._lost_to: str | None = None
         self._thread = threading.Thread(target=self._prolong, name=f"lease of {name}", daemon=True)
@@ -53,6 +54,10 @@ class Lease:
         self.stop()
         with suppress(ClientError):
             self._client.drop_lease(self._queue, self._name, self.holder)
+
+    @property
+    def is_prolonged(self) -> bool:
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         """It is no longer prolonged, and ends by itself unless it is dropped."""
@@ -120,5 +125,6 @@ def _started_at(pid: int) -> str:
 def _is_dead(holder: str) -> bool:
     """Whether it can be seen from here that the holder has died."""
     host, _, process = holder.rpartition(" ")
-    pid, _, started_at = process.partition(".")
+    pid, _, rest = process.partition(".")
+    started_at = rest.partition(".")[0]
     return host == _this_host() and pid.isdecimal() and started_at != "" and _started_at(int(pid)) != started_at

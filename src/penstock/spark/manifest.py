@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -23,13 +25,21 @@ from penstock.spark.storage import Storage
 MESSAGES = "messages"
 LEDGER = "ledger"
 MANIFESTS = "_manifests"
-_AT_ONCE = 16
+# Of small files that are read at the same time.
+_READ_AT_ONCE = 16
 # What Hive, and so Spark, does not leave as it is in the name of a partition's folder.
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _MANIFEST = re.compile(
     r"(?:queue=(?P<queue>[^/]*)/)?consumer=(?P<consumer>[^/]*)/"
-    r"(?P<number>\d+)-(?P<claimed>\d+)(?P<retired>\.retired)?\.json"
+    r"(?P<number>\d+)-(?P<claimed>\d+)(?:\.retired)?\.json"
 )
+_FILE = re.compile(
+    rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)/consumer=(?P<consumer>[^/]*)/shipment=|"
+    rf"{LEDGER}/consumer=(?P<archivist>[^/]*)/export=)(?P<number>\d+)/(?P<claimed>\d+)\.parquet"
+)
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 def escaped(name: str) -> str:
@@ -92,7 +102,7 @@ class LakeFile(Struct, frozen=True, omit_defaults=True):
 class Manifest(Struct, frozen=True, omit_defaults=True):
     """What a shipment or an export came to, as its files were written: a Delta table may hold the same rows in others
     by now. `bad` is how many of its rows have a body that did not decode; `outcomes` has the number of a ledger's rows
-    by queue and outcome."""
+    by queue and outcome. Since `retired_at` none of its rows is kept."""
 
     consumer: str
     number: int
@@ -102,6 +112,7 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     queue: str | None = None
     bad: int = 0
     outcomes: dict[str, dict[str, int]] = {}
+    retired_at: int | None = None
 
     @property
     def place(self) -> Place:
@@ -111,10 +122,6 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     def kept(self) -> int:
         """How many of its rows the lake is to have."""
         return sum(file.rows for file in self.files if file.retired_at is None)
-
-    @property
-    def is_retired(self) -> bool:
-        return bool(self.files) and all(file.retired_at is not None for file in self.files)
 
 
 def read_manifest(storage: Storage, place: Place) -> Manifest | None:
@@ -132,7 +139,7 @@ def read_manifest(storage: Storage, place: Place) -> Manifest | None:
 def put_manifest(storage: Storage, manifest: Manifest) -> None:
     place = manifest.place
     data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    if manifest.is_retired:
+    if manifest.retired_at is not None:
         storage.put(place.retired_manifest, data)
         storage.remove(place.manifest)
     else:
@@ -141,21 +148,55 @@ def put_manifest(storage: Storage, manifest: Manifest) -> None:
 
 def places_below(storage: Storage, below: str, *, retired: bool = False) -> list[Place]:
     """Of the manifests there."""
-    found = set()
-    for file in storage.files(f"{MANIFESTS}/{below}"):
-        name = _MANIFEST.search(file.path)
-        if name is not None and (name["retired"] is not None) == retired:
-            queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
-            found.add(Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue))
-    return sorted(found, key=lambda place: (place.queue or "", place))
+    paths = [file.path for file in storage.files(f"{MANIFESTS}/{below}")]
+    found = {place_of_manifest(path) for path in paths if path.endswith(".retired.json") == retired}
+    return sorted((it for it in found if it is not None), key=lambda place: (place.queue or "", place))
+
+
+def place_of_manifest(path: str) -> Place | None:
+    """What the name of a manifest says that it is of."""
+    name = _MANIFEST.search(path)
+    if name is None:
+        return None
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue)
+
+
+def place_of_file(path: str) -> Place | None:
+    """What the name of a plain file of rows says that it holds."""
+    name = _FILE.fullmatch(path)
+    if name is None:
+        return None
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"] or name["archivist"]), int(name["number"]), int(name["claimed"]), queue)
+
+
+def read_manifests(storage: Storage, places: Sequence[Place]) -> list[Manifest | str | None]:
+    """Each as `read_manifest` has it; a text says why it is none."""
+
+    def read(place: Place) -> Manifest | str | None:
+        try:
+            manifest = read_manifest(storage, place)
+        except JobFailed as error:
+            return str(error)
+        if manifest is not None and manifest.place != place:
+            return f"{storage.address(place.manifest)} is not the manifest of what its name says"
+        return manifest
+
+    return each(read, places)
+
+
+def each(look: Callable[[K], T], which: Sequence[K]) -> list[T]:
+    """What a look at small files takes is mostly the way there."""
+    if len(which) < _READ_AT_ONCE:
+        return [look(one) for one in which]
+    with ThreadPoolExecutor(_READ_AT_ONCE, "look") as pool:
+        return list(pool.map(look, which))
 
 
 def manifests_below(storage: Storage, below: str) -> list[Manifest]:
-    """Many at a time, since each is a request to an object store."""
-    places = places_below(storage, below)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = pool.map(lambda place: read_manifest(storage, place), places)
-        return [manifest for manifest in read if manifest is not None]
+    found = each(partial(read_manifest, storage), places_below(storage, below))
+    return [manifest for manifest in found if manifest is not None]
 
 
 def retired(manifest: Manifest, is_old: Callable[[LakeFile], bool], now: int) -> Manifest:
@@ -163,7 +204,8 @@ def retired(manifest: Manifest, is_old: Callable[[LakeFile], bool], now: int) ->
         msgspec.structs.replace(file, retired_at=now) if file.retired_at is None and is_old(file) else file
         for file in manifest.files
     )
-    return msgspec.structs.replace(manifest, files=files)
+    is_gone = all(file.retired_at is not None for file in files)
+    return msgspec.structs.replace(manifest, files=files, retired_at=now if is_gone else None)
 
 
 def summed(outcomes: Sequence[dict[str, dict[str, int]]]) -> dict[str, dict[str, int]]:

@@ -15,11 +15,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from penstock.client import Shipment, ShipmentConflict, ShipmentEnded
+from penstock.client import Shipment, ShipmentConflict, ShipmentEnded, ShipmentRef
 from penstock.spark.columns import Columns
 from penstock.spark.errors import ShipmentGone
 from penstock.spark.options import Options
 
+# Of a shipment, unless an option says otherwise.
+MESSAGES = 100_000
 _HOLD_MS = 60 * 60 * 1000
 
 
@@ -27,7 +29,7 @@ _HOLD_MS = 60 * 60 * 1000
 class Slice(InputPartition):
     """The messages of a shipment at positions `start` up to, not including, `stop`."""
 
-    number: int
+    shipment: ShipmentRef
     start: int
     stop: int
 
@@ -72,9 +74,9 @@ class ShipmentReader(DataSourceReader):
             else:
                 wanted = client.next_shipment(options.queue, consumer)
             try:
-                claimed = client.claim_shipment(wanted, options.limit, options.hold_ms or _HOLD_MS)
+                claimed = client.claim_shipment(wanted, options.limit or MESSAGES, options.hold_ms or _HOLD_MS)
             except ShipmentEnded as error:
-                raise gone(options, wanted.number, error.how) from None
+                raise gone(wanted, error.how) from None
             except ShipmentConflict as error:
                 advice = (
                     "leave out the option shipment to read the one whose turn it is"
@@ -94,23 +96,23 @@ def slices(shipment: Shipment, wanted: int) -> list[InputPartition]:
     """At most `wanted` of them, as even as possible."""
     count = max(1, min(wanted, shipment.messages))
     bounds = [shipment.messages * index // count for index in range(count + 1)]
-    return [Slice(shipment.number, start, stop) for start, stop in pairwise(bounds)]
+    return [Slice(shipment.ref, start, stop) for start, stop in pairwise(bounds)]
 
 
 def read_slice(options: Options, columns: Columns, part: Slice) -> Iterator[pa.RecordBatch]:
     rows = 0
     with options.client() as client:
         try:
-            for batch in client.arrow.read_shipment(options.numbered(part.number), part.start, part.stop):
+            for batch in client.arrow.read_shipment(part.shipment, part.start, part.stop):
                 rows += batch.num_rows
                 yield columns.of(batch)
         except ShipmentEnded as error:
-            raise gone(options, part.number, error.how) from None
+            raise gone(part.shipment, error.how) from None
     if rows != part.stop - part.start:
-        raise gone(options, part.number, "purged")
+        raise gone(part.shipment, "purged")
 
 
-def gone(options: Options, number: int, how: str) -> ShipmentGone:
+def gone(shipment: ShipmentRef, how: str) -> ShipmentGone:
     """What happened to a shipment, and what its reader can do."""
     advice = {
         "settled": "its messages were stored before it was settled; there is nothing to read again",
@@ -120,7 +122,7 @@ def gone(options: Options, number: int, how: str) -> ShipmentGone:
         "purged": "messages of it were purged from the queue; release it to read the rest with a later number",
     }.get(how, "read the next one")
     return ShipmentGone(
-        f"shipment {number} of {options.consumer!r} from {options.queue!r} can no longer be read, "
+        f"shipment {shipment.number} of {shipment.consumer!r} from {shipment.queue!r} can no longer be read, "
         f"it was {how}: {advice}",
         how,
     )

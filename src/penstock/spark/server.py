@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.client import Client, Count, Patience, Tally
+from penstock.client.client import Waiting
+from penstock.spark import secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,16 +18,26 @@ _LONGEST_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True)
 class Server:
-    """It can be pickled. `patience_s` is how long a server that is away is waited for."""
+    """It can be pickled. `patience_s` is how long a server that is away is waited for, and `waiting` is told when that
+    begins, in the process where this was made."""
 
     url: str = "http://127.0.0.1:8080"
     api_key: str | None = field(default=None, repr=False)
     patience_s: float = 300.0
+    waiting: Waiting | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[Server], tuple[str, str | None, float]]:
+        return Server, (self.url, self.api_key, self.patience_s)
+
+    def __post_init__(self) -> None:
+        secrets.hide(self.api_key)
 
     def client(self) -> Client:
         """Raises ValueError for an address or a key that cannot be one."""
         timeout_s = min(_LONGEST_TIMEOUT_S, max(self.patience_s, 1.0))
-        return Client(self.url, self.api_key, timeout_s, patience=Patience(self.patience_s))
+        client = Client(self.url, self.api_key, timeout_s, patience=Patience(self.patience_s))
+        client.waiting = self.waiting
+        return client
 
     def options(self) -> dict[str, str]:
         """As the data source has them."""

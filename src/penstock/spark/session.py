@@ -5,12 +5,14 @@ It leaves nothing in the working directory, and never changes a session that is 
 
 from __future__ import annotations
 
+import logging
 import os
+import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 # Four attempts: plain `local[*]` never tries a failed task again.
 DEFAULT_MASTER = "local[*,4]"
 _GIB = 2**30
+_STDERR = 2
+_LONGEST_END_S = 30
 
 # What may be set on any session, local or remote.
 _EVERYWHERE = {
@@ -41,9 +45,11 @@ def open_session(
     master: str | None = None,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
+    log: str | None = None,
 ) -> SparkSession:
     """A session on `master`, or one of the Spark Connect server at `remote` (`sc://host:15002`). `settings` take
-    precedence over the defaults.
+    precedence over the defaults. What Spark and its workers have to say is added to the file `log`; without one it goes
+    to standard error.
 
     Where this process already has a session, that one is returned, with the settings that a running session can take.
     """
@@ -62,7 +68,7 @@ def open_session(
     else:
         ours = _EVERYWHERE | _for_a_driver(master or DEFAULT_MASTER) | dict(settings or {})
         builder = _configured(SparkSession.builder.appName(app_name).master(master or DEFAULT_MASTER), ours)
-        with _environment():
+        with _environment(), _stderr_to(log):
             session = builder.getOrCreate()
     register(session)
     return session
@@ -80,6 +86,9 @@ def _for_a_driver(master: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
+        # How long either side waits for the other to connect with what was collected, which may be more than Spark's
+        # fifteen seconds on a machine that is very busy.
+        "spark.python.authenticate.socketTimeout": "5m",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_log_settings()}",
     }
     if master.startswith("local"):
@@ -126,6 +135,71 @@ def _environment() -> Iterator[None]:
             os.environ.pop("JAVA_HOME", None)
         else:
             os.environ["JAVA_HOME"] = before
+
+
+@contextmanager
+def _stderr_to(log: str | None) -> Iterator[None]:
+    """The Java process keeps the standard error that it inherits at its start, and its Python workers with it. PySpark
+    has no other way to choose it."""
+    if log is None or _is_running():
+        yield
+        return
+    _quieten_queries()
+    before = os.dup(_STDERR)
+    try:
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(file, _STDERR)
+        os.close(file)
+        yield
+    finally:
+        os.dup2(before, _STDERR)
+        os.close(before)
+
+
+def _quieten_queries() -> None:
+    """PySpark writes the error of a query down as JSON, on standard error, besides raising it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def end_java() -> None:
+    """End the Java process that sessions of this process have run on, unless one is still open, and wait until it is
+    gone. A session that is opened afterwards starts another one."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None or SparkContext._active_spark_context is not None:
+        return
+    with suppress(Exception):  # it may be gone already
+        gateway.shutdown()
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_LONGEST_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def how_java_ended(error: BaseException) -> int | None:
+    """The exit code of the Java process, less than 0 for a signal; None where there is none, or it still runs.
+
+    One that is cut off from its Java is often earlier than the end of that process.
+    """
+    from pyspark import SparkContext
+
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+            return int(process.wait(_LONGEST_END_S))
+    code: int | None = process.poll()
+    return code
 
 
 def _is_running() -> bool:

@@ -563,8 +563,8 @@ class Shipments(Protocol):
 
 
 class Leases(Protocol):
-    """One at a time: what a name stands for in a queue is done by whoever holds the lease of this name, and by nobody
-    else until that one gives it up, or its time has run out. Then it is as if there had been none, whether or not a
+    """One at a time: what a name stands for in a queue is done by the one who holds the lease of this name, and by no
+    other until that one gives it up, or its time has run out. Then it is as if there had been none, whether or not a
     sweep has come by since. Leases go with their queue.
     """
 
@@ -573,7 +573,7 @@ class Leases(Protocol):
         a free one at once, one gets it. Raises QueueNotFound, and LeaseHeld where another one has it."""
 
     def find(self, queue: str, name: str, now: int) -> Lease | None:
-        """None where nobody has it. Raises QueueNotFound."""
+        """None where no one has it. Raises QueueNotFound."""
 
     def drop(self, queue: str, name: str, holder: str, now: int) -> bool:
         """Free it, if it is this holder's; False where it is not, or the queue does not exist."""

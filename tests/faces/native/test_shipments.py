@@ -46,6 +46,7 @@ def test_claim_read_settle(native: Native, server: ThreadServer) -> None:
         "messages": 2,
         "bytes": 2,
         "ended_at": None,
+        "stored_in": None,
     }
     assert bodies(read(native).json["messages"]) == ["1", "2"]
     assert bodies(native.claim(limit=10)) == ["3"]
@@ -98,6 +99,48 @@ def test_a_settled_one_can_neither_be_read_nor_released(native: Native) -> None:
     post(native, "settle")
     for reply in (put(native), read(native), post(native, "release"), post(native, "heartbeat")):
         assert (reply.status, reply.json["how"]) == (410, "settled")
+
+
+def test_by_bytes(native: Native) -> None:
+    native.send("aa", "bb", "c", "dddd")
+    made = put(native, max_bytes=5)
+    assert (made.status, made.json["messages"], made.json["bytes"]) == (201, 3, 5)
+    assert bodies(read(native).json["messages"]) == ["aa", "bb", "c"]
+    assert put(native, max_bytes=100).json["messages"] == 3
+    post(native, "settle")
+    assert put(native, 2, max_bytes=1).json["messages"] == 1
+
+
+@pytest.mark.parametrize("limits", [Limits(shipment_step_rows=2)])
+def test_by_bytes_in_several_units(native: Native) -> None:
+    native.send(*"abcdefgh")
+    assert put(native, max_bytes=5).json["bytes"] == 5
+    assert bodies(read(native).json["messages"]) == [*"abcde"]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, limits.SHIPMENT_BYTES + 1])
+def test_bytes_out_of_bounds(native: Native, wrong: int) -> None:
+    refused = put(native, max_bytes=wrong)
+    assert refused.status == 400
+    assert refused.json == {"error": f"max_bytes must be between 1 and {limits.SHIPMENT_BYTES}"}
+
+
+def test_it_says_where_it_is_stored(native: Native) -> None:
+    native.send("1")
+    put(native)
+    assert post(native, "settle", stored_in="s3://lake/größe").json["stored_in"] == "s3://lake/größe"
+    assert post(native, "settle", stored_in="elsewhere").json["stored_in"] == "s3://lake/größe"
+    assert native.talk("GET", f"{ROOT}/lake/1").json["stored_in"] == "s3://lake/größe"
+    [listed] = native.talk("GET", ROOT).json["shipments"]
+    assert listed["stored_in"] == "s3://lake/größe"
+
+
+@pytest.mark.parametrize("wrong", ["", "x" * 1_001, "a\nb", "a\0b", "\x7f"])
+def test_where_it_is_stored_is_a_printable_text(native: Native, wrong: str) -> None:
+    native.send("1")
+    put(native)
+    assert post(native, "settle", stored_in=wrong).status == 400
+    assert native.talk("GET", f"{ROOT}/lake/1").json["state"] == "open"
 
 
 def test_a_kept_one_can_still_be_read(native: Native) -> None:

@@ -1,4 +1,4 @@
-"""Streams whose planner dies, whose checkpoint has lost its last entry, or holds a batch that never ran."""
+"""Streams whose planner or driver dies, whose checkpoint has lost its last entry, or holds a batch that never ran."""
 
 from __future__ import annotations
 
@@ -47,6 +47,38 @@ def test_planner_killed(
     work.stream(spark, server.url, str(tmp_path))
 
     _check(spark, server, sent, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("point", "answered"),
+    [
+        ("POST .*/q-b/shipments/stream/1/settle", False),
+        ("PUT .*/q-b/shipments/stream/2$", False),
+        ("GET .*/q-b/shipments/stream/2$", False),
+    ],
+    ids=["one of two settled", "one of two claimed", "offset written"],
+)
+def test_driver_of_several_queues_killed(
+    point: str, answered: bool, spark: Any, server: ThreadServer, gate: Gate, start: Any, tmp_path: Path
+) -> None:
+    """Between two batches, each of which has a shipment of either queue."""
+    sent = truth.Messages()
+    for queue in ("q-a", "q-b"):
+        truth.create(server.url, queue)
+        sent += truth.send(server.url, _MESSAGES // 2, queue)
+    held = gate.hold(point, answered=answered)
+    driver = start("fold", url=gate.url, folder=str(tmp_path))
+    held.wait(driver)
+    driver.kill()
+    held.cut()
+
+    work.fold(spark, server.url, str(tmp_path))
+
+    assert in_sink(spark, tmp_path) == sent
+    assert sorted(it.name for it in (tmp_path / "sink").iterdir()) == ["batch=0", "batch=1"]
+    for queue in ("q-a", "q-b"):
+        assert truth.counters(server.url, queue) == (_MESSAGES // 2, _MESSAGES // 2, 0)
+    truth.check_audit(spark, server.url)
 
 
 def test_commit_lost(spark: Any, server: ThreadServer, tmp_path: Path) -> None:

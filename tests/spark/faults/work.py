@@ -23,10 +23,23 @@ def stream(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str =
     """What is in the queue "q" now, to files, in micro-batches."""
     _be_active(spark)
     reader = spark.readStream.format("penstock").option("url", url).option("queue", "q")
-    messages = reader.option("consumer", consumer).option("limit", limit).option("partitions", 2).load()
+    messages = reader.option("consumer", consumer).option("maxMessagesPerTrigger", limit).option("partitions", 2).load()
     writer = messages.select("id", "body").writeStream.format("parquet").trigger(availableNow=True)
     query = writer.option("checkpointLocation", f"{folder}/checkpoint").start(f"{folder}/sink")
     query.awaitTermination()
+
+
+def fold(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str = "stream") -> None:
+    """What is in the queues "q-…" now, to a folder for each micro-batch."""
+    _be_active(spark)
+
+    def store(batch: Any, number: int) -> None:
+        batch.write.mode("overwrite").parquet(f"{folder}/sink/batch={number}")
+
+    reader = spark.readStream.format("penstock").option("url", url).option("queues", "q-*").option("consumer", consumer)
+    messages = reader.option("maxMessagesPerTrigger", limit).option("partitions", 2).load()
+    writer = messages.select("id", "body").writeStream.foreachBatch(store).trigger(availableNow=True)
+    writer.option("checkpointLocation", f"{folder}/checkpoint").start().awaitTermination()
 
 
 def write(spark: Any, url: str, rows: int, partitions: int, key: str) -> None:
@@ -64,11 +77,11 @@ def others(spark: Any, url: str, folder: str) -> None:
     sys.stdout.write(json.dumps(told))
 
 
-def drain(spark: Any, url: str, lake: str, limit: int, partitions: int) -> None:
+def drain(spark: Any, url: str, lake: str, limit: int) -> None:
     """The queue "q" to the lake, in shipments of the limit."""
     from penstock.spark.jobs import Run, Server, drain
 
-    drain(Server(url), "q", lake, limit=limit, run=Run(spark, partitions=partitions))
+    drain(Server(url), "q", lake, limit=limit, run=Run(spark))
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ class Plant:
 
     def audit(self, **options: Any) -> Any:
         run = self._run(options)
-        return audit(self.server, options.pop("lake", self.root), run=run)
+        return audit(self.server, options.pop("lake", self.root), run=run, **options)
 
     def dedup(self, **options: Any) -> Any:
         run = self._run(options)

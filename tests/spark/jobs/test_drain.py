@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.client import ShipmentRef
-from penstock.spark.jobs import JobFailed
-from penstock.spark.lake import Place
+from penstock.spark.jobs import JobFailed, Run, drain
 from penstock.spark.landing import Landing
 from penstock.spark.lease import Lease
+from penstock.spark.manifest import Place
 from penstock.terminal import Quiet
+from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
 
@@ -80,7 +81,7 @@ def test_written_without_a_manifest(plant) -> None:
     Path(plant.root, place_of(shipment).manifest).unlink()
     assert plant.lake.shipped() == []
     assert plant.drain().messages == 3
-    assert [it for it in file.parent.iterdir()] == [file]
+    assert list(file.parent.iterdir()) == [file]
     assert plant.drained() == [b"a", b"b", b"c"]
 
 
@@ -98,9 +99,15 @@ def test_what_a_dead_run_has_left_half_written_is_taken_away(plant) -> None:
     staged = Path(plant.root, "_staging", "0123")
     staged.parent.mkdir(exist_ok=True)
     staged.write_bytes(b"half")
+    plant.send("q", "b")
     plant.drain()
     assert not staged.exists()
-    assert plant.drained() == [b"a"]
+    assert plant.drained() == [b"a", b"b"]
+
+
+def test_spark_is_not_started_for_nothing(plant) -> None:
+    """There is no such master: a session would fail."""
+    assert drain(plant.server, "q", plant.root, run=Run(master="nowhere")).messages == 0
 
 
 @pytest.mark.parametrize("has_manifest", [True, False])
@@ -188,7 +195,7 @@ def test_a_second_drain_can_wait(plant) -> None:
 def test_the_lease_of_a_run_that_has_died_is_not_waited_for(plant) -> None:
     plant.send("q", "a")
     host = Lease(plant.client, "q", "drain", Quiet()).holder.rpartition(" ")[0]
-    plant.client.take_lease("q", "drain", f"{host} 1.999", 3_600_000)
+    plant.client.take_lease("q", "drain", f"{host} 1.999.ab", 3_600_000)
     assert plant.drain().messages == 1
 
 
@@ -198,9 +205,9 @@ def test_a_drain_that_has_lost_its_lease_settles_nothing(plant) -> None:
     with lease:
         plant.client.drop_lease("q", "drain", lease.holder)
         plant.client.take_lease("q", "drain", "another", 60_000)
+        wait_until(lambda: not lease.is_prolonged, 60)
         with pytest.raises(JobFailed, match="another works for 'drain' now"):
-            while True:
-                lease.check()
+            lease.check()
 
 
 def test_messages_that_are_purged_meanwhile(plant) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
-from penstock.client import ShipmentRef
-from penstock.spark.jobs import JobFailed
-from penstock.spark.jobs.replay import consumer_for, send_shipment
-from penstock.spark.lake import Place
+from penstock.client import Unreachable
+from penstock.spark.jobs import JobFailed, Run, Server, Source, replay
+from penstock.spark.manifest import Place
+from tests.spark.faults.gate import Gate
 
-HOUR_MS = 3_600_000
+
+@pytest.fixture
+def gate(plant) -> Iterator[Gate]:
+    gate = Gate(plant.server.url)
+    yield gate
+    gate.close()
 
 
 def test_without_a_yes_nothing_happens(plant) -> None:
@@ -23,23 +30,16 @@ def test_without_a_yes_nothing_happens(plant) -> None:
 
 def test_a_whole_queue(plant) -> None:
     plant.send("q", "a", b"\xff", content_type="x/y", attributes={"k": "v"})
-    summary = plant.replay(queue="q", yes=True, limit=1)
-    assert (summary.sent, summary.repeated, summary.problems) == (2, 0, [])
-    found = [(it.body, it.content_type, it.attributes) for it in plant.client.peek("other").messages]
-    assert sorted(found) == [(b"a", "x/y", {"k": "v"}), (b"\xff", "x/y", {"k": "v"})]
+    [claimed] = plant.client.claim("q", 1)
+    assert plant.replay(queue="q").matched == 1
+    summary = plant.replay(queue="q", yes=True)
+    assert (summary.sent, summary.repeated, summary.problems) == (1, 0, [])
+    plant.client.release("q", [claimed.receipt])
+    assert plant.replay(queue="q", yes=True).sent == 1
+    found = [(it.body, it.content_type, it.attributes, it.receives) for it in plant.client.peek("other").messages]
+    assert sorted(found) == [(b"a", "x/y", {"k": "v"}, 0), (b"\xff", "x/y", {"k": "v"}, 0)]
     assert plant.client.queue("q").count.total == 0
     assert plant.replay(queue="q", yes=True).matched == 0
-
-
-def test_a_whole_queue_that_was_sent_but_not_settled(plant) -> None:
-    plant.send("q", "a", "b")
-    shipment = plant.client.claim_shipment(ShipmentRef("q", consumer_for("other"), 1), 10, HOUR_MS)
-    send_shipment(plant.spark, plant.server, shipment, "other")
-    assert plant.bodies("other") == [b"a", b"b"]
-    summary = plant.replay(queue="q", yes=True)
-    assert (summary.sent, summary.repeated) == (0, 2)
-    assert plant.bodies("other") == [b"a", b"b"]
-    assert plant.client.queue("q").count.total == 0
 
 
 def test_what_matches_of_a_queue(plant) -> None:
@@ -56,20 +56,68 @@ def test_what_matches_of_a_queue(plant) -> None:
     assert {message.id for message in plant.client.peek("q").messages} == ids
 
 
-def test_what_matches_was_sent_but_not_acked(plant) -> None:
+@pytest.mark.parametrize("answered", [False, True])
+def test_what_matches_was_moved_and_nobody_was_told(plant, gate: Gate, answered: bool) -> None:
+    """The job ends at its second thousand, before or after the server has moved them; the next run has other pages."""
+    plant.send("q", *(f"{'even' if number % 2 == 0 else 'odd'} {number}" for number in range(5_000)))
+    source = Source(queue="q", where="body LIKE 'even%'")
+    held = gate.hold("POST .*/messages/move", skip=1, answered=answered)
+    with ThreadPoolExecutor() as pool:
+        job = pool.submit(replay, Server(gate.url), source, "other", yes=True, run=Run(plant.spark))
+        held.wait(job)
+        held.cut()
+        with pytest.raises(Unreachable):
+            job.result()
+    assert plant.client.queue("other").count.total == (2_000 if answered else 1_000)
+    assert plant.client.queue("q").count.claimed == 0
+    kept = plant.client.claim("q", 7)  # so that the next run cuts its pages elsewhere
+    replay(plant.server, source, "other", yes=True, run=Run(plant.spark))
+    plant.client.release("q", [message.receipt for message in kept])
+    replay(plant.server, source, "other", yes=True, run=Run(plant.spark))
+    moved = _texts(plant, "other")
+    assert len(moved) == len(set(moved)) == 2_500
+    assert {text.partition(" ")[0] for text in moved} == {"even"}
+    assert {text.partition(" ")[0] for text in _texts(plant, "q")} == {"odd"}
+
+
+def test_what_another_holds_by_now_does_not_move(plant, gate: Gate) -> None:
     plant.send("q", "a", "b")
-    [message] = [it for it in plant.client.peek("q").messages if it.body == b"a"]
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "body": pa.array([b"a"], pa.binary()),
-            "content_type": pa.array([None], pa.string()),
-            "attributes": pa.array([[]], pa.map_(pa.string(), pa.string())),
-        }
-    )
-    plant.client.arrow.send("other", batch, f"replay/{message.id}/0")
-    summary = plant.replay(queue="q", where="body = 'a'", yes=True)
-    assert (summary.sent, summary.repeated) == (0, 1)
-    assert (plant.bodies("other"), plant.bodies("q")) == ([b"a"], [b"b"])
+    held = gate.hold("POST .*/renew")
+    with ThreadPoolExecutor() as pool:
+        source = Source(queue="q", where="body < 'c'")
+        job = pool.submit(replay, Server(gate.url), source, "other", yes=True, run=Run(plant.spark))
+        held.wait(job)
+        plant.clock.advance(16 * 60)
+        [others] = plant.client.claim("q", 1)
+        held.let_go()
+        summary = job.result()
+    assert (summary.matched, summary.sent, summary.missed) == (2, 1, 1)
+    assert "no longer held" in summary.problems[0]
+    assert plant.client.ack("q", [others.receipt]) == [True]
+
+
+def test_matches_go_in_batches(plant, gate: Gate) -> None:
+    plant.send("q", *map(str, range(2_500)))
+    source = Source(queue="q", where="receives > 0")
+    assert replay(Server(gate.url), source, "other", yes=True, run=Run(plant.spark)).sent == 2_500
+    assert len([asked for asked in gate.seen if asked.endswith("/messages/move")]) == 3
+    assert len(gate.seen) < 15
+
+
+def test_no_session_is_opened_for_a_whole_queue(plant) -> None:
+    plant.send("q", "a")
+    assert replay(plant.server, Source(queue="q"), "other", yes=True, run=Run(master="nonsense")).sent == 1
+
+
+def test_a_move_that_is_under_way(plant) -> None:
+    plant.send("q", "a", "b")
+    plant.client.move("q", "other", per_second=1)
+    with pytest.raises(JobFailed, match="penstock moves list"):
+        plant.replay(queue="q", yes=True)
+
+
+def _texts(plant, queue: str) -> list[str]:
+    return [body.decode() for body in plant.client.arrow.peek(queue).batch["body"].to_pylist()]
 
 
 def test_from_the_lake(plant) -> None:
@@ -128,9 +176,3 @@ def test_what_cannot_be_replayed(plant) -> None:
     ]:
         with pytest.raises(JobFailed, match=text):
             plant.replay(yes=True, **options)
-
-
-def test_every_target_has_a_consumer_of_its_own() -> None:
-    names = {consumer_for("q"), consumer_for("dedupq/q"), consumer_for("x" * 255), consumer_for("y" * 255)}
-    assert len(names) == 4
-    assert all(len(name) <= 255 and "/" not in name for name in names)

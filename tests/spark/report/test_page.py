@@ -12,14 +12,16 @@ from penstock.spark.report.figures import OTHERS
 from penstock.spark.report.page import Facts, excerpt, render, render_plot
 from penstock.spark.report.plots import Line, Plot, draw
 from penstock.spark.report.scales import count_scale
-from penstock.spark.report.tables import Entry, Figure, Series
+from penstock.spark.report.tables import Cause, Days, Entry, Figure, Held, Series
 
 EIGHT = 1_791_532_800_000
 HOSTILE = "<script>alert('x')</script>&\"<img src=x onerror=alert(1)>"
 
 
 def figure(count: int = 1) -> Figure:
-    return Figure(count, count, {"processed": count, "dead-lettered": 1}, 1, (1, 20, 300), (4, 50, 600), count)
+    outcomes = {"processed": count, "dead-lettered": 1}
+    times = {"wait": (1.0, 20.0, 300.0), "handling": (4.0, 50.0, 600.0), "latency": (5.0, 70.0, 900.0)}
+    return Figure(count, count, outcomes, 1, 2, 300, **times, backlog=count, oldest=1000)
 
 
 def series(queue: str | None, stretches: int = 3) -> Series:
@@ -31,12 +33,16 @@ def facts(*queues: str, stretches: int = 3) -> Facts:
     told = {name: series(name, stretches) for name in queues}
     axis = Axis(EIGHT, HOUR_MS, stretches)
     return Facts(
-        HOSTILE, "archive", EIGHT, axis, 10, len(queues), {None: series(None, stretches), **told}, [entry], [entry]
-    )
+        HOSTILE, "archive", EIGHT, axis, 10, len(queues), {None: series(None, stretches), **told},
+        days=Days(EIGHT, EIGHT + HOUR_MS, dict.fromkeys((None, *queues), (figure(2), figure(3)))),
+        causes=[Cause(HOSTILE, "failed", 2, HOSTILE, 1, EIGHT, EIGHT)],
+        slowest=[entry], retried=[entry], largest=[entry],
+    )  # fmt: skip
 
 
 def plots(page: str) -> list[ElementTree.Element]:
-    return [ElementTree.fromstring(it) for it in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+    found = [ElementTree.fromstring(it) for it in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+    return [it for it in found if it.get("preserveAspectRatio") is None]
 
 
 class Reader(HTMLParser):
@@ -53,7 +59,7 @@ class Reader(HTMLParser):
 
 
 def test_nothing_that_others_wrote_becomes_part_of_the_page() -> None:
-    page = render(replace(facts(HOSTILE, "b"), live={HOSTILE: 3}, queue=None))
+    page = render(replace(facts(HOSTILE, "b"), live={HOSTILE: Held(3)}, queue=None))
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;script&gt;alert" in page
@@ -70,12 +76,58 @@ def test_it_needs_nothing_from_elsewhere() -> None:
     assert "@import" not in page
 
 
-def test_the_overview_and_every_queue_have_six_plots() -> None:
-    assert len(plots(render(facts("a", "b")))) == 3 * 6
+def test_the_overview_and_every_queue_have_eight_plots() -> None:
+    assert len(plots(render(facts("a", "b")))) == 3 * 8
 
 
 def test_one_queue_is_not_told_twice() -> None:
-    assert len(plots(render(facts("a")))) == 6
+    assert len(plots(render(facts("a")))) == 8
+
+
+def test_what_a_server_has_counted_is_shown_beside_the_backlog() -> None:
+    told = facts("a", "b")
+    assert "counted by the server" not in render(told)
+    whole = render(replace(told, live={"a": Held(3, [None, 2, 3], [None, 5, 6]), "b": Held(4, [1, 1, 4], [7, 7, 7])}))
+    assert len(re.findall("counted by the server</span>", whole)) == 3
+    assert "counted by the server: 7" in whole, "of all queues together"
+    assert "oldest ready, by the server: 7 ms" in whole
+    part = render(replace(told, live={"a": Held(3, [None, 2, 3], [None, 5, 6])}))
+    assert len(re.findall("counted by the server</span>", part)) == 1, "a sum without b would be too small"
+
+
+def test_the_latest_day_is_compared_in_words() -> None:
+    page = render(facts("a", "b"))
+    assert "Friday 2026-10-09 and Thursday 2026-10-08, each until 09:00:00 UTC" in page
+    assert len(re.findall("50 % more", page)) == 3
+    assert "the day before: 2" in page
+
+
+def test_a_queue_without_a_day_to_compare_has_none() -> None:
+    told = facts("a", "b")
+    assert told.days is not None
+    page = render(
+        replace(told, days=replace(told.days, pairs={None: (figure(2), figure(3)), "b": (figure(2), figure(3))}))
+    )
+    assert len(re.findall("50 % more", page)) == 2
+    assert "day before</h2>" not in render(replace(told, days=replace(told.days, pairs={})))
+
+
+def test_causes_that_are_not_shown_are_counted() -> None:
+    lost = replace(figure(50), outcomes={"dead-lettered": 9, "expired": 3})
+    told = facts("a")
+    page = render(replace(told, series={**told.series, None: replace(told.series[None], whole=lost)}))
+    assert "12 of 50 messages were lost, 24 %: 9 dead-lettered, 3 expired." in page
+    assert "past its deadline, handed out twice" in page
+    assert "11 more messages were lost in other ways" in page
+    assert "no message was dead-lettered" in render(replace(told, causes=[]))
+
+
+def test_the_worst_hour_of_a_queue_is_named() -> None:
+    slow = replace(figure(), latency=(1.0, 90_000.0, 90_000.0))
+    page = render(
+        replace(facts("a"), series={None: series(None), "a": Series("a", figure(), [figure(), slow, figure()])})
+    )
+    assert "70 ms, at most 1 min 30 s at 2026-10-09 09:00" in page
 
 
 def test_every_stretch_says_what_it_was() -> None:
@@ -95,11 +147,12 @@ def test_links_lead_to_sections() -> None:
     page = render(facts("a", "b", OTHERS))
     links = set(re.findall(r'href="#([^"]+)"', page))
     assert links == {"queue-0", "queue-1", "queue-2"}
+    assert re.findall(r'href="#([^"]+)"', render(facts("a"))) == ["all"]
     assert links <= set(re.findall(r'id="([^"]+)"', page))
 
 
 def test_the_largest_page_stays_small() -> None:
-    assert len(render(facts(*map(str, range(13)), stretches=168))) < 4_000_000
+    assert len(render(facts(*map(str, range(13)), stretches=168))) < 6_000_000
 
 
 def test_an_empty_ledger_says_what_to_do() -> None:
@@ -112,7 +165,7 @@ def test_without_bodies_there_is_no_column_for_them() -> None:
     plain = facts("a")
     without = [replace(plain.slowest[0], body=None)]
     assert ">body</th>" in render(plain)
-    assert ">body</th>" not in render(replace(plain, slowest=without, retried=without))
+    assert ">body</th>" not in render(replace(plain, slowest=without, retried=without, largest=without))
 
 
 @pytest.mark.parametrize(

@@ -432,8 +432,8 @@ def test_retiring_days(table) -> None:
     assert found(table) == ["d", "x"]
     assert table.retire(midnight, "q", NOON, dry_run=False) == Retired()
     first, second = (read_manifest(table.storage, place(number)) for number in (1, 2))
-    assert (first.rows, first.kept, first.is_retired) == (2, 0, True)
-    assert (second.rows, second.kept, second.is_retired) == (2, 1, False)
+    assert (first.rows, first.kept, first.retired_at is not None) == (2, 0, True)
+    assert (second.rows, second.kept, second.retired_at is not None) == (2, 1, False)
     assert places_below(table.storage, "messages/queue=q") == [place(2)]
     assert places_below(table.storage, "messages/queue=q", retired=True) == [place(1)]
 

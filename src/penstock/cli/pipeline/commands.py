@@ -17,6 +17,7 @@ from penstock.cli.pipeline.job import (
     imported,
     json_option,
     lake_option,
+    log_option,
     run,
     server_of,
     server_options,
@@ -26,6 +27,8 @@ from penstock.cli.text import number
 
 _JOBS = "penstock.spark.jobs"
 _REPORT = "penstock.spark.report"
+# Of what the messages of a cluster have in common, so many are shown in a table.
+_TRAIT_CHARACTERS = 60
 _DAY_OR_INSTANT = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 
@@ -134,7 +137,9 @@ def archive(as_json: bool, **options: Any) -> int | None:
 @click.option("--until", type=_DAY_OR_INSTANT, help="Only what was finished before, in UTC.")
 @click.option("--queue", metavar="QUEUE", help="Only this queue.")
 @click.option("--consumer", metavar="NAME", help="Whose archive, where the lake has several.")
-@click.option("--live", is_flag=True, help="Show what the queues of the server hold now.")
+@click.option("--queues", type=WholeNumber(1, 100), default=12, show_default=True, help="Queues shown one by one.")
+@click.option("--figures", metavar="PATH", help="Write the page's figures there as well, as Parquet.")
+@click.option("--live", is_flag=True, help="Show what the queues of the server hold now, and held during the last day.")
 @dry_run_option
 @server_options
 @spark_options
@@ -153,36 +158,37 @@ def _utc(when: datetime | None) -> datetime | None:
 
 @click.command()
 @queue_argument
-@click.option("--samples", type=WholeNumber(0, 100), default=3, show_default=True, help="Messages shown per group.")
-@click.option("--groups", type=WholeNumber(1, 10_000), default=20, show_default=True, help="Groups shown.")
-@click.option("--to", metavar="PATH", help="Write all groups there, as Parquet.")
+@click.option("--samples", type=WholeNumber(0, 100), default=3, show_default=True, help="Messages shown per cluster.")
+@click.option("--clusters", type=WholeNumber(1, 10_000), default=20, show_default=True, help="Clusters shown.")
+@click.option("--to", metavar="PATH", help="Write all clusters there, as Parquet.")
 @dry_run_option
 @server_options
 @spark_options
 @json_option
 def triage(as_json: bool, dry_run: bool, **options: Any) -> int | None:
-    """Group, count and sample the messages of QUEUE. Nothing is claimed."""
+    """Sort the messages of QUEUE into clusters that failed alike, and say how to replay each. Nothing is claimed."""
     job = imported(_JOBS, "triage")
     server = server_of(options)
     if as_json or dry_run:
         return run(job, as_json, server, dry_run=dry_run, **options)
     summary = called(job, server, **options)
-    header = ("messages", "oldest", "newest", "content type", "shape", "error", "source")
-    print_table([_row(group) for group in summary.groups], header, right=("messages",))
-    for group in summary.groups:
-        if group["samples"]:
-            click.echo()
-            print_table([(sample["id"], sample["text"]) for sample in group["samples"]], ("id", group["shape"]))
+    header = ("cluster", "messages", "first seen", "last seen", "content type", "shape", "error", "source")
+    print_table([_row(cluster) for cluster in summary.clusters], header, right=("messages",))
+    for cluster in summary.clusters:
+        click.echo()
+        if cluster["samples"]:
+            print_table([(sample["id"], sample["text"]) for sample in cluster["samples"]], ("id", cluster["cluster"]))
+        click.echo(cluster["replay"])
     click.echo()
     for line in summary.lines():
         click.echo(line)
     return None
 
 
-def _row(group: dict[str, Any]) -> tuple[str, ...]:
-    instants = (group[name].strftime("%Y-%m-%d %H:%M:%S") for name in ("oldest_at", "newest_at"))
-    rest = (group[name] or "–" for name in ("content_type", "shape", "error", "source"))
-    return (number(group["messages"]), *instants, *rest)
+def _row(cluster: dict[str, Any]) -> tuple[str, ...]:
+    instants = (cluster[name].strftime("%Y-%m-%d %H:%M:%S") for name in ("oldest_at", "newest_at"))
+    rest = (cluster[name][:_TRAIT_CHARACTERS] or "–" for name in ("content_type", "shape", "error", "source"))
+    return (cluster["cluster"], number(cluster["messages"]), *instants, *rest)
 
 
 @click.command()
@@ -202,7 +208,7 @@ def replay(as_json: bool, yes: bool, **options: Any) -> int | None:
     """Send messages once more, from a lake or from a dead-letter queue.
 
     Without --yes it only says how many match. The filter may use id, sent_at, content_type, attributes, receives,
-    queue, group and body, which is text there.
+    queue, group, body, which is text there, and cluster, which triage tells.
     """
     if (options["lake"] is None) == (options["queue"] is None):
         raise click.UsageError("name either --lake or --queue")
@@ -211,13 +217,23 @@ def replay(as_json: bool, yes: bool, **options: Any) -> int | None:
 
 
 @click.command()
-@click.option("--lake", metavar="PATH", help="Also compare what was drained and archived there.")
+@click.option("--lake", multiple=True, metavar="PATH", help="Also compare what was drained and archived there.")
+@click.option(
+    "--elsewhere",
+    multiple=True,
+    metavar="CONSUMER",
+    help="Whose shipments need not be in the lakes; or QUEUE/CONSUMER.",
+)
+@click.option("--full", is_flag=True, help="Look at all rows again, not only at what is new since the last audit.")
+@click.option("--deep", is_flag=True, help="As --full, and read every file as a whole.")
+@click.option("--to", metavar="PATH", help="Write the verdict there, as JSON.")
+@click.option("--metrics", metavar="FILE", help="Write figures there, for Prometheus' node exporter.")
 @dry_run_option
 @server_options
 @spark_options
 @json_option
 def audit(as_json: bool, **options: Any) -> int | None:
-    """Compare the server's counters, its ledger, its shipments and a lake. Exit code 1 when they do not agree."""
+    """Compare the server's counters, its ledger, its shipments and lakes. Exit code 1 when they do not agree."""
     return run(imported(_JOBS, "audit"), as_json, server_of(options), **options)
 
 
@@ -279,6 +295,7 @@ def retire(as_json: bool, **options: Any) -> int | None:
 @click.option("--messages", type=WholeNumber(min=1), default=5_000, show_default=True, help="Orders to make up.")
 @click.option("--seed", type=int, default=1, show_default=True, help="The same seed makes up the same day.")
 @click.option("--master", metavar="MASTER", help="Where Spark runs. [default: local[*,4]]")
+@log_option
 @json_option
 def demo(as_json: bool, **options: Any) -> int | None:
     """Run a private server, a made-up day of orders through it, and every job; say where to look."""

@@ -35,8 +35,8 @@ _read_take = decoder(TakeLease)
 
 _TAG = Tag(
     "native leases",
-    "One at a time: what the name of a lease stands for is done by whoever holds it. A lease is free again when its "
-    "holder drops it, when its time has run out, and when its queue is deleted.",
+    "One at a time: what the name of a lease stands for is done by the one who holds it. A lease is free again when "
+    "its holder drops it, when its time has run out, and when its queue is deleted.",
 )
 _NAME = Param("name", name_text(), f"The name of the lease: {NAME_RULE}.", where="path", example="drain")
 _HOLDER = Param(
@@ -85,7 +85,7 @@ _SHOW = Op(
     parameters=(QUEUE, _NAME),
     answers={
         200: _LEASE,
-        404: answer("There is no such queue, or nobody has it.", Error, {"error": "nobody has the lease 'drain'"}),
+        404: answer("There is no such queue, or no one has it.", Error, {"error": "no one has the lease 'drain'"}),
     },
 )
 _DROP = Op(
@@ -124,7 +124,7 @@ class _Leases:
 
         def told(lease: Lease | None) -> Response:
             if lease is None:
-                return json_response(404, Error(f"nobody has the lease {name!r}"))
+                return json_response(404, Error(f"no one has the lease {name!r}"))
             return json_response(200, lease)
 
         return self._broker.leases.find(queue, name).map(told)

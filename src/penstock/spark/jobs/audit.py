@@ -1,40 +1,67 @@
-"""`audit`: nothing lost, nothing twice. It compares the server's counters, its ledger, its shipments and the lake.
+"""`audit`: nothing lost, nothing twice. It compares the server's counters, its ledger, its shipments and the lakes.
 
-It only reads. What does not add up is a finding; messages that come and go meanwhile are allowed for.
+It changes nothing but its own record of what it has seen. What does not add up is a finding; messages that come and go
+meanwhile are allowed for, and so are drains. They put a file, its manifest, and settle, in that order: whatever is
+settled before the lakes are listed has to be there, and of what is in a lake the server is asked afterwards.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.client import Client, Queue, QueueNotFound, Shipment, Tally
-from penstock.spark.jobs.ledger import read_ledger
-from penstock.spark.jobs.run import Run, Summary, timed
+from penstock.client import Client, Queue, QueueNotFound, Tally
+from penstock.clock import system_clock
+from penstock.spark.errors import JobFailed
+from penstock.spark.jobs.claims import Claims
+from penstock.spark.jobs.comparison import Comparison, Located, Looked, look_at, most_of
+from penstock.spark.jobs.inventory import Inventory, shortened
+from penstock.spark.jobs.run import Run, Summary, settings, timed
+from penstock.spark.jobs.seen import Mark, Memory, OpenFinding, Seen, SeenManifest, SeenQueue, keep
+from penstock.spark.jobs.verdict import write_metrics, write_verdict
 from penstock.spark.lake import Lake
+from penstock.spark.manifest import Place
 from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SHOWN = 5
-_ROW = ("number", "queue", "id", "outcome", "finished_at")
+# Queues with more messages are counted when everything is looked at.
+COUNTED_MESSAGES = 200_000
+_COUNTED_HERE = 20_000
+_ROWS_PER_PARTITION = 250_000
 
 
 @dataclass
 class AuditSummary(Summary):
-    lake: str | None
+    """`compared` are the rows that were read, of the lakes and of the ledger; `elsewhere` are settled shipments that no
+    lake given has to have."""
+
+    lakes: list[str]
     dry_run: bool = False
+    full: bool = True
     queues: int = 0
     arrived: int = 0
     live: int = 0
     departed: int = 0
+    uncounted: list[str] = field(default_factory=list)
     ledger_rows: int = 0
-    folders: int = 0
+    shipments: int = 0
     messages: int = 0
+    new_shipments: int = 0
+    new_messages: int = 0
+    compared: int = 0
+    elsewhere: int = 0
+    elsewhere_messages: int = 0
+    retired: int = 0
+    retired_messages: int = 0
     findings: list[str] = field(default_factory=list)
+    finished_at: int = 0
     seconds: float = 0.0
 
     @property
@@ -42,39 +69,61 @@ class AuditSummary(Summary):
         return self.findings
 
     def lines(self) -> list[str]:
+        lakes = ", ".join(self.lakes)
         if self.dry_run:
-            place = f" and the lake at {self.lake}" if self.lake else ""
+            place = f" and {'lakes' if len(self.lakes) > 1 else 'the lake'} at {lakes}" if lakes else ""
             return [f"would audit {self.queues:,} queues{place}"]
         lines = [f"{self.queues:,} queues: {self.arrived:,} arrived, {self.live:,} live, {self.departed:,} departed"]
-        if self.lake is not None:
+        if self.uncounted:
+            lines.append(f"not counted one by one, as with --full: {shortened(self.uncounted)}")
+        if lakes:
+            new = "all looked at" if self.full else f"{self.new_messages:,} of {self.new_shipments:,} new"
             lines.append(
-                f"{self.lake}: {self.messages:,} messages of {self.folders:,} shipments; with the server's, "
+                f"{lakes}: {self.messages:,} messages of {self.shipments:,} shipments, {new}; with the server's, "
                 f"{self.ledger_rows:,} ledger rows"
             )
+        if self.elsewhere:
+            lines.append(f"stored elsewhere: {self.elsewhere_messages:,} messages of {self.elsewhere:,} shipments")
+        if self.retired:
+            lines.append(f"retired: {self.retired_messages:,} messages of {self.retired:,} shipments")
         found = f"{len(self.findings):,} findings" if self.findings else "everything adds up"
         return [*lines, f"{found} ({self.seconds:.1f} s)"]
 
 
-def audit(server: Server, lake: str | None = None, *, run: Run = Run()) -> AuditSummary:
-    """Without a lake, the counters and the server's own ledger are compared."""
-    summary = AuditSummary(lake, run.dry_run)
+def audit(
+    server: Server,
+    lake: str | Sequence[str] | None = None,
+    *,
+    elsewhere: Sequence[str] = (),
+    full: bool = False,
+    deep: bool = False,
+    to: str | None = None,
+    metrics: str | None = None,
+    run: Run = Run(),
+) -> AuditSummary:
+    """Without a lake, the counters and the server's own ledger are compared.
+
+    Rows are read of what is new since the last audit of the lake, or with `full` of everything; `deep` is a full audit
+    that reads files as a whole. `elsewhere` names consumers, or a queue and a consumer with a slash in between, whose
+    shipments need not be in these lakes. The verdict is written `to` a file, as JSON, and `metrics` to one for
+    Prometheus' node exporter."""
+    addresses = [lake] if isinstance(lake, str) else list(lake or ())
+    summary = AuditSummary(addresses, run.dry_run)
     with timed(summary), server.client() as client:
         names = [queue.name for queue in client.queues(count=False)]
         summary.queues = len(names)
         if run.dry_run:
             return summary
-        before = {name: _Known.of(client.queue(name)) for name in names}
         with run.session("audit") as session:
-            job = _Audit(session, server, client, Lake(session, lake) if lake else None, summary)
-            run.progress.say(f"counting the messages of {len(names):,} queues")
-            job.counters(before)
-            run.progress.say("comparing the ledger")
-            job.ledger(before)
-            if lake is not None:
-                run.progress.say("comparing the lake with the shipments")
-                job.shipments(before)
-                run.progress.say("looking for messages twice, or without a ledger row")
-                job.messages(before)
+            lakes = [Lake(session, address) for address in addresses]
+            summary.lakes = [lake.address for lake in lakes]
+            job = _Audit(session, server, client, lakes, elsewhere, full or deep, deep, summary, run)
+            job.all(names)
+    summary.finished_at = system_clock()
+    if to is not None:
+        write_verdict(to, summary)
+    if metrics is not None:
+        write_metrics(metrics, summary)
     return summary
 
 
@@ -101,127 +150,340 @@ class _Audit:
     spark: SparkSession
     server: Server
     client: Client
-    lake: Lake | None
+    lakes: list[Lake]
+    elsewhere: Sequence[str]
+    is_full: bool
+    is_deep: bool
     summary: AuditSummary
-    # The shipments in the lake that have ended well, or so long ago that the server has forgotten them.
-    settled: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    run: Run
 
-    def counters(self, queues: dict[str, _Known]) -> None:
+    def __post_init__(self) -> None:
+        self.memory = Memory.of(self.lakes, self.server.url, self.client)
+        self.is_full = self.is_full or not any(seen.manifests or seen.mark.number for seen in self.memory.of_lake)
+        if self.is_full:
+            self.memory.forget()
+        self.summary.full = self.is_full
+        self.queues: dict[str, _Known] = {}
+        self.inventories: list[Inventory] = []
+        # What is in the lakes, each shipment and export once.
+        self.located: dict[Place, Located] = {}
+        self.comparison = Comparison(self.spark, self.server)
+        self.findings: list[OpenFinding] = []
+        self.damaged: set[Place] = set()
+        self.counts: dict[str, SeenQueue] = {}
+
+    def all(self, names: Sequence[str]) -> None:
+        say = self.run.progress.say
+        # Before anything else: the ledger's rows of what is settled from now on come after it.
+        mark = Mark.latest(self.client)
+        self._ask(names)
+        self.claims = Claims(
+            self.client, {name: it.created_at for name, it in self.queues.items()}, self.elsewhere, self._find
+        )
+        say(f"counting the messages of {len(names):,} queues")
+        self.counters()
+        if self.lakes:
+            say("comparing the lakes with the shipments")
+            self.shipments()
+        new = self._new()
+        standing = self._recheck(new)
+        say(f"looking at {len(new):,} new files" if not self.is_full else f"looking at all {len(new):,} files")
+        touched = self.files(new)
+        try:
+            with settings(self.spark, self._partitions(new)):
+                say("comparing the ledger")
+                through = Mark.latest(self.client).number
+                rows = self._ledger(self.memory.mark.number, through)
+                self.ledger(rows, mark)
+                say("looking for messages twice, or without a ledger row")
+                self.twice(new, touched)
+                unfinished = self.processed(new, rows, through)
+        finally:
+            self.comparison.close()
+        self._remember(new, mark, unfinished, standing)
+
+    # What there is
+
+    def _ask(self, names: Sequence[str]) -> None:
+        for name in names:
+            with suppress(QueueNotFound):  # deleted meanwhile
+                self.queues[name] = _Known.of(self.client.queue(name))
+
+    def shipments(self) -> None:
+        """The server is asked before the lakes are listed, and once more for what only they have."""
+        known = [it.manifest for seen in self.memory.of_lake for it in seen.manifests]
+        self.claims.ask({(it.queue, it.consumer) for it in known})
+        self._list()
+        self.claims.ask_about(self.located)
+        self.claims.ask_about(place for it in self.inventories for place in it.unnamed if place is not None)
+        self.claims.missing(self.located, self.inventories, self.summary.lakes)
+        unfinished = {place for place in self.located if not self.claims.is_over(place)}
+        for inventory in self.inventories:
+            for text in inventory.told(unfinished):
+                self._find(text)
+            self.claims.unnamed(inventory)
+        self.claims.strangers(self.located)
+        self.summary.elsewhere = len(self.claims.stored_elsewhere)
+        self.summary.elsewhere_messages = sum(it.messages for it in self.claims.stored_elsewhere)
+
+    def _list(self) -> None:
+        summary = self.summary
+        in_doubt = {place for finding in self.memory.findings for place in finding.places}
+        for lake, seen in zip(self.lakes, self.memory.of_lake, strict=True):
+            inventory = Inventory.of(lake, seen.manifests, in_doubt, self.is_full)
+            self.inventories.append(inventory)
+            for place, manifest in inventory.manifests.items():
+                # The same claim in two lakes is a copy.
+                if place not in self.located or not self.located[place].is_whole:
+                    self.located[place] = Located(lake, manifest, place not in inventory.broken)
+        for place, one in self.located.items():
+            if place.queue is None:
+                continue
+            if one.manifest.retired_at is not None:
+                summary.retired += 1
+                summary.retired_messages += one.manifest.rows
+            else:
+                summary.shipments += 1
+                summary.messages += one.manifest.rows
+
+    # Counters and ledger
+
+    def counters(self) -> None:
         """What has arrived is there or has departed. The server's own count comes from the same counters, so the
         messages themselves are counted; some may arrive or depart meanwhile."""
-        for name, before in queues.items():
+        for name, before in self.queues.items():
+            arrived, departed = before.tally.arrived, before.tally.departed
+            self.summary.arrived += arrived
+            self.summary.departed += departed
+            if before.messages > COUNTED_MESSAGES and not self.is_full:
+                self.summary.live += before.messages
+                self.summary.uncounted.append(name)
+                continue
             live = self._live(name, before.messages)
+            self.summary.live += live
             try:
                 after = counted(self.client, name)[1]
             except QueueNotFound:
                 continue  # deleted meanwhile
-            arrived, departed = before.tally.arrived, before.tally.departed
-            self.summary.arrived += arrived
-            self.summary.departed += departed
-            self.summary.live += live
             if not arrived - after.departed <= live <= after.arrived - departed:
                 self._find(f"{name}: {arrived:,} arrived, but {live:,} are live and {departed:,} have departed")
 
     def _live(self, queue: str, expected: int) -> int:
-        if expected == 0 and not self.client.peek(queue, 1).messages:
-            return 0
+        if expected <= _COUNTED_HERE:
+            return self._count_here(queue)
         return self.server.read(self.spark, queue).select("id").distinct().count()
 
-    def ledger(self, queues: dict[str, _Known]) -> None:
-        """A message that has departed has a row, in the lake or still only in the server's ledger."""
-        found = {row.queue: row["count"] for row in self._rows(queues).groupBy("queue").count().collect()}
-        self.summary.ledger_rows = sum(found.values())
-        for name, before in queues.items():
+    def _count_here(self, queue: str) -> int:
+        """Where a Spark job would take longer."""
+        found: set[str] = set()
+        after: str | None = None
+        while True:
+            peeked = self.client.arrow.peek(queue, after=after)
+            found.update(peeked.batch["id"].to_pylist())
+            after = peeked.after
+            if after is None:
+                return len(found)
+
+    def _ledger(self, after: int, through: int) -> DataFrame | None:
+        exports = [one for one in self._readable() if one.place.queue is None]
+        chain = self._chain(exports, after)
+        return self.comparison.ledger(chain or exports, bool(chain), after, through)
+
+    def _chain(self, exports: Sequence[Located], after: int) -> list[Located]:
+        """The exports of one consumer with all rows above `after` up to their last, if there are such: without a gap,
+        and of this server's ledger."""
+        best: list[Located] = []
+        for consumer in {one.place.consumer for one in exports}:
+            of_consumer = sorted((one for one in exports if one.place.consumer == consumer), key=lambda it: it.place)
+            last = of_consumer[-1].place
+            first = next((one.place.number for one in of_consumer if most_of(one) > after), last.number)
+            numbers = [one.place.number for one in of_consumer if one.place.number >= first]
+            before = {place.number for place in self.located if place.queue is None and place.consumer == consumer}
+            is_whole = numbers == list(range(first, last.number + 1)) and (first == 1 or first - 1 in before)
+            if is_whole and self.claims.knows(last) and (not best or most_of(best[-1]) < most_of(of_consumer[-1])):
+                best = of_consumer
+        return best
+
+    def ledger(self, rows: DataFrame | None, mark: Mark) -> None:
+        """A message that has departed has a row, in a lake or still only in the server's ledger. Rows of a deleted
+        queue with the same name do not count."""
+        found: dict[str, tuple[int, int]] = {}
+        if rows is not None:
+            created = [(name, queue.created_at) for name, queue in self.queues.items()]
+            known = self.spark.createDataFrame(created, "queue string, created_at bigint")
+            fresh = rows.join(F.broadcast(known), "queue")
+            fresh = fresh.where(F.unix_millis("finished_at") >= F.col("created_at"))
+            # The messages of a deleted queue are purged one after the other, perhaps when there is a new one.
+            fresh = fresh.where((F.col("outcome") != "purged") | (F.unix_millis("sent_at") >= F.col("created_at")))
+            until_mark = F.count_if(F.col("number") <= mark.number).alias("until_mark")
+            for row in fresh.groupBy("queue").agg(F.count(F.lit(1)).alias("n"), until_mark).collect():
+                found[row.queue] = (row.n, row.until_mark)
+                self.summary.compared += row.n
+        for name, before in self.queues.items():
+            seen = self.memory.queues.get(name)
+            counted_before = seen.rows if seen is not None and seen.created_at == before.created_at else 0
+            new, until = found.get(name, (0, 0))
+            self.counts[name] = SeenQueue(before.created_at, counted_before + until)
+            self.summary.ledger_rows += counted_before + new
             if not before.has_ledger:
                 continue
             try:
                 after = counted(self.client, name)[1]
             except QueueNotFound:
                 continue  # deleted meanwhile
-            rows, least, most = found.get(name, 0), before.tally.departed, after.departed
-            if not least <= rows <= most:
-                self._find(f"{name}: {least:,} messages have departed, but there are {rows:,} ledger rows")
+            total, least, most = counted_before + new, before.tally.departed, after.departed
+            if not least <= total <= most:
+                self._find(f"{name}: {least:,} messages have departed, but there are {total:,} ledger rows")
 
-    def shipments(self, queues: dict[str, _Known]) -> None:
-        """A folder holds what its shipment held, and only settled shipments have one."""
-        assert self.lake is not None  # noqa: S101
-        columns = ("queue", "consumer", "shipment")
-        messages = self.lake.read_messages(*columns, "claimed_at")
-        # Also those that hold nothing any longer: what was in them is missing.
-        folders: dict[tuple[str, str], dict[int, tuple[int, int]]] = {place: {} for place in self.lake.shipped()}
-        by_folder = messages.groupBy(*columns).agg(
-            F.count(F.lit(1)).alias("rows"), F.unix_millis(F.min("claimed_at")).alias("claimed_at")
-        )
-        for row in by_folder.collect():
-            folders.setdefault((row.queue, row.consumer), {})[row.shipment] = (row.rows, row.claimed_at)
-            self.summary.folders += 1
-            self.summary.messages += row.rows
-        for (queue, consumer), found in sorted(folders.items()):
-            if queue in queues:
-                known = {it.number: it for it in self.client.shipments(queue, consumer)}
-                self._compare(f"{queue}, consumer {consumer}", known, found)
-                self.settled[queue, consumer] = {
-                    number for number in found if (it := known.get(number)) is None or it.state == "settled"
-                }
+    # Rows
 
-    def _compare(self, who: str, known: dict[int, Shipment], found: dict[int, tuple[int, int]]) -> None:
-        last = max(known, default=0)
-        first = min(known, default=1)
-        for number, (rows, claimed_at) in sorted(found.items()):
-            shipment = known.get(number)
-            if shipment is None:
-                # The server forgets shipments that ended long ago, but never the latest.
-                if number > last or first < number:
-                    self._find(f"{who}: the lake has shipment {number}, which the server does not know")
-            elif claimed_at != shipment.claimed_at:
-                self._find(f"{who}: the lake's shipment {number} is not the server's: was the queue created again?")
-            elif shipment.state in ("released", "lost"):
-                self._find(f"{who}: the lake has shipment {number}, which was {shipment.state}; a drain removes it")
-            elif shipment.state == "settled" and rows != shipment.messages:
-                self._find(f"{who}: shipment {number} held {shipment.messages:,} messages, the lake has {rows:,} of it")
-        for number, shipment in sorted(known.items()):
-            if shipment.state == "settled" and shipment.messages and number not in found:
-                self._find(f"{who}: shipment {number} is settled, but not in the lake ({shipment.messages:,} messages)")
+    def _readable(self) -> list[Located]:
+        """What was settled, as far as anybody knows, and can be read."""
+        return [
+            one
+            for place, one in self.located.items()
+            if one.is_whole
+            and one.manifest.retired_at is None
+            and place not in self.damaged
+            and self.claims.is_valid(place)
+        ]
 
-    def messages(self, queues: dict[str, _Known]) -> None:
-        """No message is in the lake twice, for one consumer or for two, and each has left its queue as processed."""
-        assert self.lake is not None  # noqa: S101
-        drained = self.lake.read_messages("id", "queue", "consumer", "shipment", "claimed_at")
-        twice = drained.groupBy("id").agg(
-            F.count(F.lit(1)).alias("times"),
-            F.array_sort(F.collect_set(F.format_string("%s/%s/%d", "queue", "consumer", "shipment"))).alias("places"),
-        )
-        repeated = twice.where("times > 1")
-        number = repeated.count()
-        if number:
-            shown = [f"{row.id} in {', '.join(row.places)}" for row in repeated.orderBy("id").limit(_SHOWN).collect()]
-            self._find(f"{number:,} messages are in the lake more than once: {'; '.join(shown)}")
-        settled = [(*place, number) for place, numbers in self.settled.items() for number in numbers]
-        with_ledger = [it for it in settled if queues[it[0]].has_ledger]
-        if not with_ledger:
+    def _new(self) -> dict[Place, Located]:
+        """What no audit has compared yet."""
+        known = {place for it in self.inventories for place in it.known}
+        return {one.place: one for one in self._readable() if one.place not in known}
+
+    def _recheck(self, new: dict[Place, Located]) -> list[OpenFinding]:
+        """The findings of earlier audits that stand. Where something has changed, the places of one are new again, and
+        so are those of others that are about one of them."""
+        standing = list(self.memory.findings)
+        readable = {one.place: one for one in self._readable()}
+        exports = [one for place, one in new.items() if place.queue is None]
+        changed = {place for finding in standing for place in finding.places if place not in readable or place in new}
+        for finding in standing:
+            if not changed.intersection(finding.places):
+                which = [readable[place] for place in finding.places]
+                changed.update(finding.places if self._is_mended(finding, which, exports) else ())
+        while reopened := [finding for finding in standing if changed.intersection(finding.places)]:
+            for finding in reopened:
+                standing.remove(finding)
+                changed.update(finding.places)
+        new |= {place: readable[place] for place in changed if place in readable}
+        for finding in standing:
+            self._find(finding.text)
+            self.damaged.update(finding.places if finding.is_damage else ())
+        return standing
+
+    def _is_mended(self, finding: OpenFinding, which: Sequence[Located], exports: Sequence[Located]) -> bool:
+        if finding.is_damage:
+            return not self._damages(which, self._look(which, (), is_deep=True))
+        return bool(finding.ids) and self.comparison.has_row_of(finding.ids, exports)
+
+    def files(self, new: dict[Place, Located]) -> list[Located]:
+        """Each new file can be read, and has the rows that its manifest says. What cannot is no longer new. Gives the
+        old ones whose ids lie around new ones."""
+        old = [one for one in self._readable() if one.place not in new and one.place.queue is not None]
+        bounds = [
+            (file.least, file.most, at)
+            for at, one in enumerate(old)
+            for file in one.manifest.files
+            if isinstance(file.least, str) and isinstance(file.most, str)
+        ]
+        looked = self._look(list(new.values()), [(least, most) for least, most, _ in bounds], self.is_deep)
+        for place, text in self._damages(list(new.values()), looked):
+            new.pop(place, None)
+            self.damaged.add(place)
+            self._find_in_rows(OpenFinding(text, [place], is_damage=True))
+        touched = {bounds[at][2] for it in looked.values() for at in it.touched}
+        return [old[at] for at in sorted(touched)]
+
+    def _look(
+        self, which: Sequence[Located], bounds: Sequence[tuple[str, str]], is_deep: bool
+    ) -> dict[tuple[str, str], Looked]:
+        return look_at(self.spark, self.run.slices(self.spark), which, bounds, is_deep) if which else {}
+
+    def _damages(self, which: Sequence[Located], looked: dict[tuple[str, str], Looked]) -> list[tuple[Place, str]]:
+        found = []
+        for one in which:
+            for file in one.manifest.files:
+                it = looked[one.lake.address, file.path]
+                address = one.lake.storage.address(file.path)
+                if it.error is not None:
+                    found.append((one.place, f"{address} cannot be read: {it.error}"))
+                elif it.rows != file.rows:
+                    found.append((one.place, f"{address} has {it.rows:,} rows, but its manifest says {file.rows:,}"))
+                elif it.sha256 is not None and it.sha256 != file.sha256:
+                    found.append((one.place, f"{address} is not the file that was written: its SHA-256 is another"))
+        return found
+
+    def twice(self, new: dict[Place, Located], touched: Sequence[Located]) -> None:
+        """No message is in the lakes twice, for one consumer or for two."""
+        messages = [one for place, one in new.items() if place.queue is not None]
+        self.summary.new_shipments = len(messages)
+        self.summary.new_messages = sum(one.manifest.rows for one in messages)
+        if not messages:
             return
-        ended = self.spark.createDataFrame(with_ledger, "queue string, consumer string, shipment bigint")
-        processed = self._rows(queues).where("outcome = 'processed'").select("queue", "id")
-        lacking = (
-            self._since_created(drained, queues, "claimed_at")
-            .join(F.broadcast(ended), ["queue", "consumer", "shipment"], "left_semi")
-            .join(processed, ["queue", "id"], "left_anti")
-        )
-        for row in lacking.groupBy("queue").agg(F.count(F.lit(1)).alias("n"), F.min("id").alias("id")).collect():
-            self._find(f"{row.queue}: {row.n:,} drained messages have no ledger row as processed, such as {row.id}")
+        self.summary.compared += sum(one.manifest.rows for one in (*messages, *touched))
+        found = self.comparison.twice(messages, touched)
+        if found is not None:
+            text = f"{found.messages:,} messages are in the lake more than once: {found.shown}"
+            self._find_in_rows(OpenFinding(text, found.places))
 
-    def _rows(self, queues: dict[str, _Known]) -> DataFrame:
-        """Every ledger row of the queues as they are now: those of a deleted queue with the same name do not count."""
-        rows = read_ledger(self.spark, self.server).select(*_ROW)
-        if self.lake is not None:
-            rows = rows.unionByName(self.lake.read_ledger(*_ROW)).dropDuplicates(["number"])
-        return self._since_created(rows, queues, "finished_at")
+    def processed(self, new: dict[Place, Located], rows: DataFrame | None, through: int) -> set[Place]:
+        """Each message has left its queue as processed. Gives the shipments of which that cannot be said yet."""
+        drained = [
+            one
+            for place, one in new.items()
+            if self.claims.is_of_the_queue(place)
+            and self.queues[place.queue or ""].has_ledger
+            and not self.claims.is_replaced(place)
+        ]
+        if not drained:
+            return set()
+        start = self.memory.mark.number
+        earlier = partial(self._ledger, 0, start) if start else _nothing
+        lacking, unfinished = self.comparison.lacking(drained, rows, through, earlier)
+        for queue, it in sorted(lacking.items()):
+            text = f"{queue}: {it.messages:,} drained messages have no ledger row as processed, such as {it.ids[0]}"
+            self._find_in_rows(OpenFinding(text, it.places, it.ids))
+        return unfinished
 
-    def _since_created(self, rows: DataFrame, queues: dict[str, _Known], column: str) -> DataFrame:
-        created = [(name, queue.created_at) for name, queue in queues.items()]
-        known = self.spark.createDataFrame(created, "queue string, created_at bigint")
-        fresh = rows.join(F.broadcast(known), "queue").where(F.unix_millis(column) >= F.col("created_at"))
-        return fresh.drop("created_at")
+    def _partitions(self, new: dict[Place, Located]) -> dict[str, str]:
+        rows = sum(one.manifest.rows for one in new.values())
+        wanted = max(self.run.slices(self.spark), rows // _ROWS_PER_PARTITION)
+        return {"spark.sql.shuffle.partitions": str(wanted)}
+
+    # What is found and kept
 
     def _find(self, text: str) -> None:
         self.summary.findings.append(text)
+
+    def _find_in_rows(self, finding: OpenFinding) -> None:
+        self.findings.append(finding)
+        self._find(finding.text)
+
+    def _remember(
+        self, new: dict[Place, Located], mark: Mark, unfinished: Collection[Place], standing: Sequence[OpenFinding]
+    ) -> None:
+        """Where something is not finished, the next audit begins where this one did."""
+        if unfinished:
+            mark, self.counts = self.memory.mark, dict(self.memory.queues)
+        findings = [*standing, *self.findings]
+        in_doubt = {place for finding in findings for place in finding.places}
+        for inventory in self.inventories:
+            compared = [
+                SeenManifest(inventory.bytes[place], manifest)
+                for place, manifest in inventory.manifests.items()
+                if place not in unfinished
+                and place not in inventory.broken
+                and (place in new or place in inventory.known or place in in_doubt or manifest.retired_at is not None)
+            ]
+            gone = [it for place, it in inventory.gone.items() if not self.claims.is_elsewhere(place)]
+            try:
+                keep(inventory.lake, self.server.url, Seen(mark, self.counts, compared + gone, findings))
+            except (OSError, JobFailed) as error:
+                self.run.progress.say(f"the next audit looks at everything again: {error}")
+
+
+def _nothing() -> None:
+    return None

@@ -96,6 +96,8 @@ def drain(
     summary = DrainSummary(queue, consumer, lake, run.dry_run)
     with timed(summary), server.client() as client:
         summary.ready = counted(client, queue)[0].ready
+        if not summary.ready and not any(map(_is_unfinished, _shipments(client, queue, consumer))):
+            return summary  # without the seconds that Spark takes to start
         if run.dry_run:
             with run.session("drain") as session:
                 _Drain.of(session, server, client, Lake(session, lake, format), summary, run).clear()
@@ -125,7 +127,7 @@ class _Budget:
             return taken
 
     def close(self) -> None:
-        """Nobody may claim any more."""
+        """No one may claim any more."""
         with self._lock:
             self._left = 0
             self._is_closed = True
@@ -170,7 +172,7 @@ class _Drain:
 
     def clear(self) -> None:
         """Remove the files of shipments that were given back, and what dead runs have left half written."""
-        given_back = [it for it in self._shipments() if it.state in _GIVEN_BACK]
+        given_back = [it for it in self._own_shipments() if it.state in _GIVEN_BACK]
         # A queue that was deleted and recreated counts from 1 again: the rows of an earlier claim stay.
         places = [Place(it.consumer, it.number, it.claimed_at, it.queue) for it in given_back]
         for place in self.lake.held(places):
@@ -199,16 +201,12 @@ class _Drain:
         ready = self.summary.ready if max_messages is None else min(self.summary.ready, max_messages)
         if lanes is None:
             lanes = max(1, min(self.run.slices(self.spark), ready // _LANE_MESSAGES))
-        open_ = {it.consumer for it in self._shipments() if not it.has_ended}
+        open_ = {it.consumer for it in self._own_shipments() if not it.has_ended}
         first = [lane_of(self.summary.consumer, number) for number in range(1, lanes + 1)]
         return first + sorted(open_.difference(first))
 
-    def _shipments(self) -> Iterator[Shipment]:
-        """Of all lanes, as far as the server remembers them."""
-        consumer = self.summary.consumer
-        for shipment in self.client.shipments(self.summary.queue):
-            if shipment.consumer == consumer or is_lane(shipment.consumer, consumer):
-                yield shipment
+    def _own_shipments(self) -> Iterator[Shipment]:
+        return _shipments(self.client, self.summary.queue, self.summary.consumer)
 
     def _lane(self, consumer: str, limit: int, budget: _Budget) -> None:
         """One shipment after the other, until nothing is left."""
@@ -284,6 +282,18 @@ class _Drain:
         self.summary.removed.append(self.lake.table(MESSAGES).described(place))
         if not self.summary.dry_run:
             self.lake.remove(place)
+
+
+def _shipments(client: Client, queue: str, consumer: str) -> Iterator[Shipment]:
+    """Those of all lanes that the server remembers."""
+    for shipment in client.shipments(queue):
+        if shipment.consumer == consumer or is_lane(shipment.consumer, consumer):
+            yield shipment
+
+
+def _is_unfinished(shipment: Shipment) -> bool:
+    """Whether something is left to do for it, in the queue or in the lake."""
+    return not shipment.has_ended or shipment.state in _GIVEN_BACK
 
 
 def lane_of(consumer: str, number: int) -> str:

@@ -1,20 +1,25 @@
 """`replay`: messages from the lake, or from a dead-letter queue, into a queue; filtered, and only after a look.
 
-From the lake the files stay as they are, and each is sent under a key of its own, as `load` does it. From a queue
-the messages move:
+From the lake the files stay as they are. What matches of each shipment is sent in the order of its ids, under keys made
+of the shipment, the target, the filter and the label: whichever files hold the rows, the keys stay the same.
 
-- all of them, by shipments: a shipment is sent under keys made of its number, and settled when all of it is sent;
-- some of them, by claims: each message that matches is sent under a key made of its id, then acked; the others are
-  released, the same as before but for one receive more.
+From a queue the messages move, inside the server:
 
-Either way a replay that was cut short is finished by running it again, and nothing is sent twice while the server
-remembers the keys.
+- all that are ready, by one move, which the server does in steps;
+- some of them, a page at a time: the page is claimed, Spark says which of it match, and these move by their ids, a
+  thousand at a time. The others are released at the end, the same as before but for one receive more.
+
+A move takes a message out of one queue and puts it into the other in one transaction. So there is no instant at which a
+kill could leave it in both or in none, nothing has to be remembered, and it does not matter how the next run, which
+finds the rest in the queue, cuts it into pages. The claims only keep workers of the queue from having a message in hand
+when it moves: they are renewed just before, and what is no longer held does not move.
 """
 
 from __future__ import annotations
 
-import hashlib
+import time
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -23,45 +28,35 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock import limits
-from penstock.client import (
-    ClaimedMessage,
-    Client,
-    Shipment,
-    ShipmentConflict,
-    ShipmentEnded,
-    ShipmentNotFound,
-    ShipmentRef,
-)
-from penstock.spark import folders
+from penstock.client import Client, Move, MoveConflict
 from penstock.spark.errors import JobFailed
-from penstock.spark.folders import File
-from penstock.spark.heartbeat import Heartbeat
-from penstock.spark.jobs.run import HOLD_MS, Run, Summary, settings, timed
-from penstock.spark.jobs.sends import STEADY, Sent, body_bytes, key_of, send, send_each, send_files
+from penstock.spark.jobs.clusters import cluster_of
+from penstock.spark.jobs.run import Run, Summary, timed
+from penstock.spark.jobs.sends import body_bytes, digest_of, send_places
 from penstock.spark.lake import Lake
 from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LIMIT = 100_000
 # What a filter may use.
 VIEW = (
     "id string, sent_at timestamp, content_type string, attributes map<string,string>, receives int, queue string, "
-    "body string, `group` string"
+    "body string, `group` string, cluster string"
 )
-# Fixed: it is part of which message has which key.
-_PARTITIONS = 4
-_PAGE = 5_000
+# What names a shipment in the lake, whose rows never change.
+_SHIPMENT = ("queue", "consumer", "shipment", "claimed_at")
+_PAGE = limits.BULK_LIMIT
 _HOLD_MS = 15 * 60 * 1000
+_LOOK_EVERY_S = 0.1
 _BYTES = "_bytes"
 
 
 @dataclass(frozen=True)
 class Source:
     """What is replayed: the messages of a lake or of a queue, all of them or those of which `where` holds, SQL over id,
-    sent_at, content_type, attributes, receives, queue, group and body as text. A source in a lake is sent once; with
-    another `label` it is another source."""
+    sent_at, content_type, attributes, receives, queue, group, body as text, and the cluster that `triage` tells. A
+    source in a lake is sent once; with another `label` it is another source."""
 
     lake: str | None = None
     queue: str | None = None
@@ -84,13 +79,14 @@ class ReplaySummary(Summary):
     sent: int = 0
     repeated: int = 0
     left: int = 0
-    unfinished: int = 0
+    # Messages that match and were somebody else's, or gone, when they were to move.
+    missed: int = 0
     seconds: float = 0.0
 
     @property
     def problems(self) -> list[str]:
-        if self.unfinished:
-            return [f"{self.unfinished:,} messages were sent, but their claims had ended: run the same replay again"]
+        if self.missed:
+            return [f"{self.missed:,} messages match and were no longer held when they were to move: run it again"]
         return []
 
     def lines(self) -> list[str]:
@@ -106,30 +102,27 @@ class ReplaySummary(Summary):
         return lines
 
 
-def replay(
-    server: Server, source: Source, to: str, *, yes: bool = False, limit: int = LIMIT, run: Run = Run()
-) -> ReplaySummary:
-    """Sends what the source names to the queue `to`; without `yes` it only counts. From a queue it takes shipments of
-    up to `limit` messages, unless it takes only some."""
-    lake, queue = source.lake, source.queue
+def replay(server: Server, source: Source, to: str, *, yes: bool = False, run: Run = Run()) -> ReplaySummary:
+    """Sends what the source names to the queue `to`; without `yes` it only counts."""
+    lake, queue, where = source.lake, source.queue, source.where
     if queue == to:
         raise JobFailed(f"{to} cannot be replayed to itself")
-    summary = ReplaySummary(lake or queue or "", to, source.where, dry_run=run.dry_run or not yes)
+    summary = ReplaySummary(lake or queue or "", to, where, dry_run=run.dry_run or not yes)
     with timed(summary), server.client() as client:
         client.queue(to)
+        if queue is not None and where is None:
+            _QueueReplay(client, summary, run).all_of(queue)
+            return summary
         if queue is not None:
             client.queue(queue)
-        with run.session("replay") as session, settings(session, STEADY):
-            _check(session, source.where)
-            job = _Replay(session, server, client, summary, run)
+        with run.session("replay") as session:
+            _check(session, where)
             if summary.dry_run:
-                job.count(Lake(session, lake).read_messages() if lake else server.read(session, str(queue)))
+                _count(Lake(session, lake).read_messages() if lake else server.read(session, str(queue)), summary)
             elif lake is not None:
-                job.from_lake(Lake(session, lake), source.label)
-            elif queue is not None and source.where is None:
-                job.all_of(queue, limit)
-            elif queue is not None:
-                job.some_of(queue)
+                _from_lake(Lake(session, lake), source, server, summary)
+            elif queue is not None and where is not None:
+                _QueueReplay(client, summary, run).some_of(queue, session, where)
     return summary
 
 
@@ -142,146 +135,110 @@ def _check(spark: SparkSession, where: str | None) -> None:
             raise JobFailed(f"the filter is not understood: {str(error).splitlines()[0]}") from None
 
 
-def matching(messages: DataFrame, where: str | None) -> DataFrame:
-    """The messages that match the filter, as they are sent, with every other column that they had."""
+def viewed(messages: DataFrame) -> DataFrame:
+    """As a filter sees them; the bytes of the body are beside it."""
     body = body_bytes(messages)
     others = [name for name in messages.columns if name not in ("body", "bad_record")]
-    viewed = messages.select(*others, body.alias(_BYTES), body.cast("string").alias("body"))
-    chosen = viewed if where is None else viewed.where(F.expr(where))
-    return chosen.drop("body").withColumnRenamed(_BYTES, "body")
+    seen = messages.select(*others, body.alias(_BYTES), body.cast("string").alias("body"))
+    return seen.withColumn("cluster", cluster_of(F.col("body")))
 
 
-def drafts(messages: DataFrame) -> DataFrame:
-    return messages.select("body", "content_type", "attributes", "group")
+def matching(messages: DataFrame, where: str | None) -> DataFrame:
+    """The messages that match the filter, as they are sent, with every other column that they had."""
+    chosen = viewed(messages) if where is None else viewed(messages).where(F.expr(where))
+    return chosen.drop("body", "cluster").withColumnRenamed(_BYTES, "body")
+
+
+def _count(messages: DataFrame, summary: ReplaySummary) -> None:
+    held = F.expr(summary.where) if summary.where is not None else F.lit(True)
+    [row] = viewed(messages).agg(F.count(F.lit(1)).alias("all"), F.count_if(held).alias("matched")).collect()
+    summary.looked_at, summary.matched = row["all"], row.matched
+
+
+def _from_lake(lake: Lake, source: Source, server: Server, summary: ReplaySummary) -> None:
+    key = f"replay-{digest_of([summary.to, source.where, source.label])}"
+    sent = send_places(matching(lake.read_messages(), source.where), _SHIPMENT, server, summary.to, key)
+    summary.matched, summary.sent, summary.repeated = sent.messages, sent.stored, sent.repeated
 
 
 @dataclass
-class _Replay:
-    spark: SparkSession
-    server: Server
+class _QueueReplay:
+    """It takes no more than was ready when it began: what is replayed may fail again and come back without end."""
+
     client: Client
     summary: ReplaySummary
     run: Run
 
-    def count(self, messages: DataFrame) -> None:
-        held = F.expr(self.summary.where) if self.summary.where is not None else F.lit(True)
-        viewed = messages.withColumn("body", body_bytes(messages).cast("string"))
-        [row] = viewed.agg(F.count(F.lit(1)).alias("all"), F.count_if(held).alias("matched")).collect()
-        self.summary.looked_at, self.summary.matched = row["all"], row.matched
+    def all_of(self, queue: str) -> None:
+        total = counted(self.client, queue)[0].ready
+        if self.summary.dry_run:
+            self.summary.looked_at = self.summary.matched = total
+        elif total:
+            move = self._moved(queue, total)
+            self.summary.looked_at, self.summary.matched, self.summary.sent = move.examined, move.matched, move.moved
+            if move.status != "complete":
+                raise JobFailed(f"the move of {queue} to {self.summary.to} ended: {move.error or move.status}")
 
-    # From the lake
-
-    def from_lake(self, lake: Lake, label: str) -> None:
-        places = {lake.storage.address(place.file): place for place in lake.shipped()}
-        found = folders.files(self.spark, *places) if places else []
-
-        def read(file: File) -> DataFrame:
-            place = places[file.path.removeprefix("file:")]
-            return drafts(matching(lake.read_messages(places=[place]), self.summary.where))
-
-        def key(file: File) -> str:
-            return f"replay-{key_of(file, self.summary.to, [self.summary.where, label])}"
-
-        self._add(send_files(found, read, key, self.server, self.summary.to, self.run.progress))
-
-    # From a queue, all of it
-
-    def all_of(self, queue: str, limit: int) -> None:
-        # Another target is another consumer: an interrupted replay to one queue is never finished to another.
-        consumer = consumer_for(self.summary.to)
-        number = self.client.next_shipment(queue, consumer).number
-        # No more than there is now: what is replayed may fail again and come back here without end.
-        total = counted(self.client, queue)[0].ready + self._unfinished(ShipmentRef(queue, consumer, number))
-        while self.summary.matched < total:
-            try:
-                most = min(limit, total - self.summary.matched)
-                shipment = self.client.claim_shipment(ShipmentRef(queue, consumer, number), most, HOLD_MS)
-            except (ShipmentEnded, ShipmentConflict):
-                number = self.client.next_shipment(queue, consumer).number
-                continue
-            if shipment is None:
-                break
-            with Heartbeat(self.client, shipment, HOLD_MS):
-                sent = send_shipment(self.spark, self.server, shipment, self.summary.to)
-                self.client.settle_shipment(shipment)
-            self._add(sent)
-            number += 1
-            self.run.progress.show(f"replaying {queue}", self.summary.matched, total)
-        self.run.progress.end()
-
-    def _unfinished(self, shipment: ShipmentRef) -> int:
-        """How many messages an interrupted replay has left in a shipment."""
+    def _moved(self, queue: str, most: int) -> Move:
+        """The move when it has ended. It does not outlive who waits for it."""
         try:
-            return self.client.shipment(shipment).messages
-        except ShipmentNotFound:
-            return 0
+            move = self.client.move(queue, self.summary.to, state="ready", as_new=True, limit=most)
+        except MoveConflict as error:
+            raise JobFailed(f"{error}: wait for it, or cancel it (`penstock moves list`)") from None
+        try:
+            while not move.has_ended:
+                time.sleep(_LOOK_EVERY_S)
+                move = self.client.find_move(move.id)
+                self.run.progress.show(f"replaying {queue}", move.moved, most)
+        except BaseException:
+            self.client.cancel_move(move.id)
+            raise
+        self.run.progress.end()
+        return move
 
-    # From a queue, what matches
-
-    def some_of(self, queue: str) -> None:
+    def some_of(self, queue: str, spark: SparkSession, where: str) -> None:
+        summary = self.summary
         total = counted(self.client, queue)[0].ready
         others: list[str] = []
+        undecided: list[str] = []
         try:
-            while self.summary.looked_at < total:
-                most = min(_PAGE, total - self.summary.looked_at)
-                claimed = self.client.claim(queue, most, _HOLD_MS, attempt=uuid4().hex)
-                if not claimed:
+            while summary.looked_at < total:
+                most = min(_PAGE, total - summary.looked_at)
+                page = self.client.arrow.claim(queue, most, _HOLD_MS, attempt=uuid4().hex)
+                if not page.num_rows:
                     break
-                done = self._send_some(queue, claimed)
-                finished = self.client.ack(queue, sorted(done))
-                self.summary.unfinished += finished.count(False)
-                others += [message.receipt for message in claimed if message.receipt not in done]
-                self.summary.looked_at += len(claimed)
-                self.run.progress.show(f"replaying {queue}", self.summary.looked_at, total)
+                summary.looked_at += page.num_rows
+                receipts = dict(zip(page["id"].to_pylist(), page["receipt"].to_pylist(), strict=True))
+                undecided = list(receipts.values())
+                found = matching(_frame(spark, page), where).select("id").collect()
+                chosen = {row.id: receipts.pop(row.id) for row in found}
+                self._move(queue, chosen)
+                others += receipts.values()
+                undecided = []
+                self.run.progress.show(f"replaying {queue}", summary.looked_at, total)
         finally:
             # Held until now, so that each message is looked at once.
-            for start in range(0, len(others), _PAGE):
-                self.client.release(queue, others[start : start + _PAGE])
-        self.summary.left = len(others)
+            given_back = others + undecided
+            for start in range(0, len(given_back), _PAGE):
+                self.client.release(queue, given_back[start : start + _PAGE])
+        summary.left = len(others)
         self.run.progress.end()
 
-    def _send_some(self, queue: str, claimed: list[ClaimedMessage]) -> set[str]:
-        """Send what matches; returns the receipts of all that was sent."""
-        table = pa.table(
-            {
-                "id": pa.array([it.id for it in claimed], pa.string()),
-                "receipt": pa.array([it.receipt for it in claimed], pa.string()),
-                "body": pa.array([it.body for it in claimed], pa.binary()),
-                "content_type": pa.array([it.content_type for it in claimed], pa.string()),
-                "attributes": pa.array(
-                    [list(it.attributes.items()) for it in claimed], pa.map_(pa.string(), pa.string())
-                ),
-                "sent_at": pa.array([it.sent_at * 1000 for it in claimed], pa.timestamp("us", "UTC")),
-                "receives": pa.array([it.receives for it in claimed], pa.int32()),
-                "queue": pa.array([queue] * len(claimed), pa.string()),
-                "group": pa.array([it.group for it in claimed], pa.string()),
-            }
-        )
-        chosen = matching(self.spark.createDataFrame(table), self.summary.where)
-        sent, receipts = send_each(chosen, self.server, self.summary.to, "replay")
-        self._add(sent)
-        return receipts
-
-    def _add(self, sent: Sent) -> None:
-        self.summary.matched += sent.messages
-        self.summary.sent += sent.stored
-        self.summary.repeated += sent.repeated
+    def _move(self, queue: str, chosen: dict[str, str]) -> None:
+        """Messages by their ids, with the receipts of our claims."""
+        held = list(compress(chosen, self.client.renew(queue, list(chosen.values()), _HOLD_MS)))
+        moved = 0
+        for start in range(0, len(held), limits.NAMED_LIMIT):
+            some = held[start : start + limits.NAMED_LIMIT]
+            moved += self.client.move_messages(queue, some, self.summary.to, as_new=True).count("done")
+        self.summary.matched += len(chosen)
+        self.summary.sent += moved
+        self.summary.missed += len(chosen) - moved
 
 
-def send_shipment(spark: SparkSession, server: Server, shipment: Shipment, to: str) -> Sent:
-    """All of it, under keys that are the same whenever the shipment is sent to this queue."""
-    place = {"consumer": shipment.consumer, "shipment": shipment.number, "partitions": _PARTITIONS}
-    messages = server.read(spark, shipment.queue, **place)
-    known = f"{shipment.queue}/{shipment.number}/{shipment.claimed_at}"
-    key = f"replay-{hashlib.sha256(known.encode()).hexdigest()[:40]}"
-    sent = send(drafts(messages), server, to, key)
-    if sent.messages != shipment.messages:
-        raise JobFailed(f"shipment {shipment.number} was not read whole; run the same replay again")
-    return sent
-
-
-def consumer_for(to: str) -> str:
-    name = f"replay-to-{to.replace('/', ':')}"
-    if len(name) <= limits.NAME_LENGTH:
-        return name
-    return f"replay-to-{hashlib.sha256(to.encode()).hexdigest()}"
+def _frame(spark: SparkSession, page: pa.RecordBatch) -> DataFrame:
+    wanted = ("id", "body", "content_type", "attributes", "sent_at", "receives", "queue", "group")
+    columns = {name: page[name] for name in wanted}
+    # Spark has instants in microseconds.
+    columns["sent_at"] = columns["sent_at"].cast(pa.timestamp("us", "UTC"))
+    return spark.createDataFrame(pa.table(columns))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -28,7 +30,8 @@ class Run:
     whom it tells how far it is; and whether it only says what it would do.
 
     `partitions` is into how many parts a batch is cut that goes to the lake: one for each core, unless it is given.
-    Smaller ones would only cost more tasks, each with a Python process to feed.
+    Smaller ones would only cost more tasks, each with a Python process to feed. `log` is a file for what Spark and its
+    workers have to say in a session of the job's own, which goes to standard error otherwise.
     """
 
     spark: SparkSession | None = None
@@ -37,6 +40,7 @@ class Run:
     progress: Progress = field(default_factory=Quiet)
     dry_run: bool = False
     partitions: int | None = None
+    log: str | None = None
 
     @contextmanager
     def session(self, name: str) -> Iterator[SparkSession]:
@@ -45,16 +49,34 @@ class Run:
             register(self.spark)
             yield self.spark
             return
-        opened = open_session(f"penstock {name}", self.master, self.remote)
+        self.progress.begin("starting Spark")
+        with _handlers_kept():
+            opened = open_session(f"penstock {name}", self.master, self.remote, log=self.log)
+        self.progress.begin("")
         try:
             yield opened
-        finally:
-            opened.stop()
+        except BaseException:
+            with suppress(Exception):  # a Java that has ended cannot stop its session, and that is not the news
+                opened.stop()
+            raise
+        opened.stop()
 
     def slices(self, spark: SparkSession) -> int:
         if self.partitions is not None:
             return self.partitions
         return _UNKNOWN_CORES if is_connect(spark) else max(1, spark.sparkContext.defaultParallelism)
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """PySpark puts a handler of its own in the place of the program's, for Ctrl-C to cancel what runs. Here that ends
+    the session, and with it all that runs in it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 class Summary(Protocol):

@@ -1,54 +1,43 @@
-"""Rows of a DataFrame to a queue, in chunks whose keys depend on nothing but the rows and where they are.
+"""Rows to a queue from Spark's tasks, in chunks whose keys depend on nothing but the rows and where they are.
 
-A chunk's key is `<key>/<partition>/<chunk>`. So a task that is retried or speculated, and a whole run that is repeated,
-stores nothing twice, as long as the same partition has the same rows in the same order. The caller sees to that;
-`STEADY` are the settings it needs. What became of a chunk comes back as rows.
+A chunk's key is made of the place that its rows have, a part of a file or a shipment of the lake, and of its number
+there. Which task sends it, and beside which others, does not matter: a task that is retried or speculated, and a whole
+run that is repeated on another cluster, stores nothing twice, as long as the same place has the same rows in the same
+order. Only counts come back from the tasks.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import TaskContext
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
 
 from penstock.client import Client, ClientError, SendConflict
 from penstock.spark.errors import InvalidOption, JobFailed
 from penstock.spark.folders import File
+from penstock.spark.jobs.parts import Part
 from penstock.spark.server import Server
+from penstock.spark.tasks import mapped
 from penstock.spark.writer import chunks, drafts_of
-from penstock.terminal import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-_SPLIT_BYTES = 32 * 1024 * 1024
-# Files at once: more than one keeps the cores busy while a small file is planned.
-_AT_ONCE = 4
 # Part of every key: a change in which rows are in which chunk must change it.
-_KEY_VERSION = 1
+_KEY_VERSION = 2
 # Given, not left to the session: the same row must become the same bytes wherever the job runs.
-AS_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
-STEADY = {
-    # Opening costs as much as the largest split, so a split never shares its partition, and the number of cores, which
-    # otherwise decides the size of splits as well, does not matter.
-    "spark.sql.files.maxPartitionBytes": str(_SPLIT_BYTES),
-    "spark.sql.files.openCostInBytes": str(_SPLIT_BYTES),
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(256 * 1024 * 1024),
-    # A file that is gone or broken must end the job, not shift the rows.
-    "spark.sql.files.ignoreCorruptFiles": "false",
-    "spark.sql.files.ignoreMissingFiles": "false",
-}
+_AS_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
+_PLACE = "_place"
 
 
 @dataclass(frozen=True)
@@ -62,114 +51,89 @@ class Sent:
 
 
 NOTHING = Sent(0, 0, 0)
+# Reads one part of a file as messages.
+Read = Callable[[Part], Iterator[pa.RecordBatch]]
 
 
-def send(messages: DataFrame, server: Server, queue: str, key: str) -> Sent:
-    """Send the columns `body` (binary) and, where there are any, `content_type`, `attributes`, `group` and `dedup_id`.
-    Raises JobFailed."""
+@dataclass(frozen=True)
+class Item:
+    """One piece of work: a part of a file, how to read it, and the key of its file. It can be pickled."""
 
-    def task(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-        context = TaskContext.get()
-        numbers = itertools.count()
-        prefix = f"{key}/{0 if context is None else context.partitionId()}"
+    part: Part
+    read: Read
+    key: str
+
+
+def send_parts(spark: SparkSession, items: Sequence[Item], tasks: int, server: Server, queue: str) -> Sent:
+    """All of them in one job of at most so many tasks, whose rows never pass through the JVM. Raises JobFailed."""
+    if not items:
+        return NOTHING
+    # The largest first, and by turns: so that tasks end at about the same time.
+    dealt = sorted(items, key=lambda item: item.part.size, reverse=True)
+    count = min(len(dealt), tasks)
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with server.client() as client:
-            yield from _told(batches, lambda batch: vars(_sent(batch, client, queue, prefix, numbers)))
+            for batch in batches:
+                for number in batch["id"].to_pylist():
+                    for item in dealt[number::count]:
+                        yield _told(partial(_sent_part, item, client, queue), item.part.file.path)
 
-    return sum((Sent(**answer) for answer in _run(messages, task)), NOTHING)
+    return _run(spark.range(0, count, 1, count), task)
 
 
-def send_each(messages: DataFrame, server: Server, queue: str, key: str) -> tuple[Sent, set[str]]:
-    """Send every message by itself, under a key made of its `id`; returns their `receipt`s as well."""
+def send_places(messages: DataFrame, place: Sequence[str], server: Server, queue: str, key: str) -> Sent:
+    """Send the columns `body` (binary), `content_type`, `attributes` and `group` of rows that have an `id`: those of
+    each place, which these columns name, in the order of their ids. Raises JobFailed."""
+    known = F.sha2(F.to_json(F.struct(*place), _AS_JSON), 256)
+    placed = messages.select("id", "body", "content_type", "attributes", "group", known.alias(_PLACE))
+    sorted_ = placed.repartition(_PLACE).sortWithinPartitions(_PLACE, "id")
 
-    def each(batch: pa.RecordBatch, client: Client) -> dict[str, Any]:
-        total, receipts = NOTHING, []
-        for row, (id_, receipt) in enumerate(zip(batch["id"].to_pylist(), batch["receipt"].to_pylist(), strict=True)):
-            message = batch.slice(row, 1).select(["body", "content_type", "attributes", "group"])
-            total += _sent(message, client, queue, f"{key}/{id_}", itertools.count())
-            receipts.append(receipt)
-        return {**vars(total), "receipts": receipts}
-
-    def task(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with server.client() as client:
-            yield from _told(batches, lambda batch: each(batch, client))
+            for name, runs in groupby(_runs(batches), itemgetter(0)):
+                drafts = (drafts_of(run.drop_columns(["id", _PLACE])) for _, run in runs)
+                yield _told(partial(_sent, drafts, client, queue, f"{key}/{name[:32]}"))
 
-    total, receipts = NOTHING, set()
-    chosen = messages.select("id", "receipt", "body", "content_type", "attributes", "group")
-    for answer in _run(chosen, task):
-        receipts |= set(answer.pop("receipts"))
-        total += Sent(**answer)
-    return total, receipts
-
-
-def send_files(
-    files: Sequence[File],
-    read: Callable[[File], DataFrame],
-    key: Callable[[File], str],
-    server: Server,
-    queue: str,
-    progress: Progress,
-) -> Sent:
-    """Each file on its own, since only then do its keys not depend on the files beside it."""
-    total = NOTHING
-    done = 0
-    everything = sum(file.bytes for file in files)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        running = {pool.submit(lambda file: send(read(file), server, queue, key(file)), file): file for file in files}
-        try:
-            for ended in as_completed(running):
-                try:
-                    total += ended.result()
-                except JobFailed as error:
-                    raise JobFailed(f"{running[ended].path}: {error}") from None
-                done += running[ended].bytes
-                progress.show(f"loading {queue}: bytes", done, everything)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    progress.end()
-    return total
+    return _run(sorted_, task)
 
 
 def key_of(file: File, queue: str, more: Sequence[object]) -> str:
     """The same for the same file, on any machine and any number of cores."""
-    known = json.dumps([_KEY_VERSION, queue, file.path, file.bytes, file.modified_at, *more], sort_keys=True)
-    return hashlib.sha256(known.encode()).hexdigest()[:40]
+    return digest_of([queue, file.path, file.bytes, file.modified_at, *more])
 
 
-def _run(messages: DataFrame, task: Callable[[Iterator[pa.Array]], Iterator[pa.Array]]) -> list[dict[str, Any]]:
-    """What the task tells of the messages. Raises JobFailed."""
-    # Spark reads from the annotations which kind of function it is, and they must be types, not names.
-    task.__annotations__ = {"batches": Iterator[pa.Array], "return": Iterator[pa.Array]}
-    # Declared non-deterministic, because Spark may run others once for every place that uses the result.
-    sending: Any = arrow_udf(task, "string")  # type: ignore[call-overload]
-    sending = sending.asNondeterministic()
-    told = messages.select(sending(F.struct(*messages.columns)).alias("told")).where("told IS NOT NULL")
-    answers = [json.loads(row.told) for row in told.collect()]
+def digest_of(known: Sequence[object]) -> str:
+    return hashlib.sha256(json.dumps([_KEY_VERSION, *known], sort_keys=True).encode()).hexdigest()[:40]
+
+
+def _run(work: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> Sent:
+    answers = [json.loads(row.told) for row in mapped(work, task, "told string").collect()]
     for answer in answers:
         if "error" in answer:
             raise JobFailed(answer["error"])
-    return answers
+    return sum((Sent(**answer) for answer in answers), NOTHING)
 
 
-def _told(batches: Iterator[pa.Array], tell: Callable[[pa.RecordBatch], dict[str, Any]]) -> Iterator[pa.Array]:
-    """What became of each batch is told in its first row; the others are null."""
-    failed = False
-    for batch in batches:
-        answer: dict[str, Any] | None = None
-        if not failed:
-            try:
-                answer = tell(pa.RecordBatch.from_struct_array(batch))
-            except (ClientError, InvalidOption) as error:
-                # Told, not raised: the request was retried already, so another attempt of the task would not help.
-                answer, failed = {"error": str(error)}, True
-        yield pa.array([answer and json.dumps(answer)] + [None] * (len(batch) - 1), pa.string())
+def _told(send: Callable[[], Sent], path: str | None = None) -> pa.RecordBatch:
+    try:
+        answer: dict[str, Any] = vars(send())
+    except (ClientError, InvalidOption, JobFailed, pa.ArrowInvalid, FileNotFoundError) as error:
+        # Told, not raised: the request was retried already, so another attempt of the task would not help.
+        answer = {"error": str(error) if path is None else f"{path}: {error}"}
+    return pa.RecordBatch.from_pydict({"told": pa.array([json.dumps(answer)], pa.string())})
 
 
-def _sent(batch: pa.RecordBatch, client: Client, queue: str, key: str, numbers: Iterator[int]) -> Sent:
+def _sent_part(item: Item, client: Client, queue: str) -> Sent:
+    drafts = (drafts_of(batch) for batch in item.read(item.part) if batch.num_rows)
+    return _sent(drafts, client, queue, f"{item.key}/{item.part.number}")
+
+
+def _sent(drafts: Iterator[pa.RecordBatch], client: Client, queue: str, key: str) -> Sent:
     total = NOTHING
-    for chunk in chunks(iter([drafts_of(batch)])):
+    for number, chunk in enumerate(chunks(drafts)):
         try:
-            sent = client.arrow.send(queue, chunk, f"{key}/{next(numbers)}")
+            sent = client.arrow.send(queue, chunk, f"{key}/{number}")
         except SendConflict as error:
             error.args = (f"{error}: these are not the rows that were sent before under the same key",)
             raise
@@ -177,20 +141,28 @@ def _sent(batch: pa.RecordBatch, client: Client, queue: str, key: str, numbers: 
     return total
 
 
+def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The batches, cut where the place changes."""
+    for batch in batches:
+        runs = pc.run_end_encode(batch[_PLACE])
+        start = 0
+        for stop, name in zip(runs.run_ends.to_pylist(), runs.values.to_pylist(), strict=True):
+            yield name, batch.slice(start, stop - start)
+            start = stop
+
+
 # Bodies
-
-
-def as_bytes(column: Column, kind: DataType) -> Column:
-    """Text and bytes as they are, what has parts as JSON, and anything else as Spark writes it."""
-    if isinstance(kind, BinaryType):
-        return column
-    if isinstance(kind, StructType | ArrayType | MapType | VariantType):
-        column = F.to_json(column, AS_JSON)
-    return column.cast("string").cast("binary")
 
 
 def body_bytes(messages: DataFrame) -> Column:
     """The body as bytes, whichever way it was drained; a body that did not decode as it came."""
     kind = messages.schema["body"].dataType
-    body = F.col("body") if isinstance(kind, BinaryType) else as_bytes(F.col("body"), kind)
+    body = F.col("body") if isinstance(kind, BinaryType) else _as_bytes(F.col("body"), kind)
     return F.coalesce(body, F.col("bad_record")) if "bad_record" in messages.columns else body
+
+
+def _as_bytes(column: Column, kind: DataType) -> Column:
+    """Text as it is, what has parts as JSON, and anything else as Spark writes it."""
+    if isinstance(kind, StructType | ArrayType | MapType | VariantType):
+        column = F.to_json(column, _AS_JSON)
+    return column.cast("string").cast("binary")

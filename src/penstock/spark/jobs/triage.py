@@ -1,25 +1,31 @@
-"""`triage`: what is in a dead-letter queue, grouped, counted and sampled. Nothing is claimed or changed."""
+"""`triage`: what is in a dead-letter queue, in clusters, counted and sampled. Nothing is claimed or changed.
+
+With each cluster comes the command that brings it back, and nothing else: `replay` computes the cluster of a message by
+the same expression.
+"""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.client import Client, MessageNotFound
+from penstock.spark.jobs.clusters import TRAITS, cluster_of, traits
 from penstock.spark.jobs.run import Run, Summary, timed
 from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 SAMPLES = 3
-GROUPS = 100
-GROUP = ("content_type", "shape", "error", "source")
+CLUSTERS = 100
 _SAMPLE_CHARACTERS = 200
-_ERROR = "(?i)error|exception|reason|cause|fault|fail|problem|status"
-_SOURCE = "(?i)^(x-)?(source|origin|producer|service|sender|application|app)([-_.].*)?$"
+# For people to fill in, where nothing tells where messages came from.
+_SOMEWHERE = "QUEUE"
 
 
 @dataclass
@@ -27,20 +33,20 @@ class TriageSummary(Summary):
     queue: str
     dry_run: bool = False
     messages: int = 0
-    groups: list[dict[str, Any]] = field(default_factory=list)
-    # How many groups there are in all; `groups` has the largest.
+    clusters: list[dict[str, Any]] = field(default_factory=list)
+    # How many clusters there are in all; `clusters` has the largest.
     found: int = 0
     to: str | None = None
     seconds: float = 0.0
 
     def lines(self) -> list[str]:
         if self.dry_run:
-            place = f" and write the groups to {self.to}" if self.to else ""
+            place = f" and write the clusters to {self.to}" if self.to else ""
             return [f"would look at {self.messages:,} messages of {self.queue}{place}"]
-        lines = [f"{self.messages:,} messages of {self.queue} in {self.found:,} groups"]
-        if self.found > len(self.groups):
-            lines.append(f"the largest {len(self.groups):,} are shown")
-        return lines + ([f"all groups were written to {self.to}"] if self.to else [])
+        lines = [f"{self.messages:,} messages of {self.queue} in {self.found:,} clusters"]
+        if self.found > len(self.clusters):
+            lines.append(f"the largest {len(self.clusters):,} are shown")
+        return lines + ([f"all clusters were written to {self.to}"] if self.to else [])
 
 
 def triage(
@@ -48,43 +54,65 @@ def triage(
     queue: str,
     *,
     samples: int = SAMPLES,
-    groups: int = GROUPS,
+    clusters: int = CLUSTERS,
     to: str | None = None,
     run: Run = Run(),
 ) -> TriageSummary:
-    """The largest `groups` groups, each with its `samples` oldest messages; all groups as Parquet in `to`."""
+    """The largest `clusters` clusters, each with its `samples` oldest messages and the command that replays it; all
+    clusters as Parquet in `to`."""
     summary = TriageSummary(queue, run.dry_run, to=to)
-    with timed(summary):
-        with server.client() as client:
-            summary.messages = counted(client, queue)[0].total
+    with timed(summary), server.client() as client:
+        summary.messages = counted(client, queue)[0].total
         if not run.dry_run:
             with run.session("triage") as session:
                 run.progress.say(f"looking at {summary.messages:,} messages of {queue}")
-                _fill(summary, grouped(server.read(session, queue), samples), groups)
+                _fill(summary, clustered(server.read(session, queue), samples), clusters)
+            for cluster in summary.clusters:
+                home = _home_of(client, queue, cluster.pop("first"))
+                cluster["replay"] = replay_command(server.url, queue, home, cluster["cluster"])
     return summary
 
 
-def _fill(summary: TriageSummary, found: DataFrame, groups: int) -> None:
+def replay_command(url: str, queue: str, to: str, cluster: str) -> str:
+    """For a shell."""
+    where = f"cluster = '{cluster}'"
+    words = ("penstock", "pipeline", "replay", "--queue", queue, "--to", to, "--where", where, "--yes")
+    return shlex.join(words if url == Server.url else (*words, "--url", url))
+
+
+def _home_of(client: Client, queue: str, message_id: str) -> str:
+    """Where a message came from: it knows itself, or only one queue sends its dead letters here."""
+    try:
+        came_from = client.find_message(queue, message_id).came_from
+    except MessageNotFound:
+        came_from = None
+    if came_from is not None:
+        return came_from
+    redrives = ((it.name, it.settings.get("redrive")) for it in client.queues(count=False))
+    homes = [name for name, redrive in redrives if redrive is not None and redrive["dead_letter_queue"] == queue]
+    return homes[0] if len(homes) == 1 else _SOMEWHERE
+
+
+def _fill(summary: TriageSummary, found: DataFrame, clusters: int) -> None:
     found = found.cache()
     try:
         summary.found = found.count()
         summary.messages = found.agg({"messages": "sum"}).collect()[0][0] or 0
         if summary.to is not None:
-            found.write.mode("overwrite").parquet(summary.to)
-        largest = found.orderBy(found["messages"].desc(), "oldest_at").limit(groups).collect()
-        summary.groups = [row.asDict(recursive=True) for row in largest]
+            found.drop("first").write.mode("overwrite").parquet(summary.to)
+        largest = found.orderBy(found["messages"].desc(), "oldest_at", "cluster").limit(clusters).collect()
+        summary.clusters = [row.asDict(recursive=True) for row in largest]
     finally:
         found.unpersist()
 
 
-def grouped(messages: DataFrame, samples: int) -> DataFrame:
-    """One row per group: `messages`, `bytes`, `oldest_at`, `newest_at`, `most_receives` and the oldest as `samples`."""
+def clustered(messages: DataFrame, samples: int) -> DataFrame:
+    """One row per cluster: its traits, `messages`, `bytes`, `oldest_at`, `newest_at`, `most_receives`, the id of its
+    `first` message and the oldest as `samples`."""
     text = F.col("body").cast("string")
     marked = messages.select(
-        F.coalesce("content_type", F.lit("")).alias("content_type"),
-        _shape(text).alias("shape"),
-        _named(_ERROR, without_numbers=True).alias("error"),
-        _named(_SOURCE, without_numbers=False).alias("source"),
+        cluster_of(text).alias("cluster"),
+        *(trait.alias(name) for name, trait in traits(text).items()),
         F.length("body").alias("bytes"),
         "id",
         "sent_at",
@@ -94,52 +122,28 @@ def grouped(messages: DataFrame, samples: int) -> DataFrame:
         .otherwise(F.hex(F.left("body", F.lit(_SAMPLE_CHARACTERS // 2))))
         .alias("text"),
     )
-    group = Window.partitionBy(*GROUP)
+    cluster = Window.partitionBy("cluster")
     ranked = marked.select(
         "*",
-        F.row_number().over(group.orderBy("sent_at", "id")).alias("rank"),
-        F.count(F.lit(1)).over(group).alias("messages"),
-        F.sum("bytes").over(group).alias("total"),
-        F.min("sent_at").over(group).alias("oldest_at"),
-        F.max("sent_at").over(group).alias("newest_at"),
-        F.max("receives").over(group).alias("most_receives"),
+        F.row_number().over(cluster.orderBy("sent_at", "id")).alias("rank"),
+        F.count(F.lit(1)).over(cluster).alias("messages"),
+        F.sum("bytes").over(cluster).alias("total"),
+        F.min("sent_at").over(cluster).alias("oldest_at"),
+        F.max("sent_at").over(cluster).alias("newest_at"),
+        F.max("receives").over(cluster).alias("most_receives"),
     )
     sample = F.struct("rank", "id", "sent_at", "receives", "text")
     return (
         ranked.where(F.col("rank") <= max(samples, 1))
-        .groupBy(*GROUP)
+        .groupBy("cluster", *TRAITS)
         .agg(
             F.first("messages").alias("messages"),
             F.first("total").alias("bytes"),
             F.first("oldest_at").alias("oldest_at"),
             F.first("newest_at").alias("newest_at"),
             F.first("most_receives").alias("most_receives"),
+            F.min_by("id", "rank").alias("first"),
             F.slice(F.sort_array(F.collect_list(sample)), F.lit(1), F.lit(samples)).alias("samples"),
         )
         .withColumn("samples", F.transform("samples", lambda it: it.dropFields("rank")))
     )
-
-
-def _shape(text: Column) -> Column:
-    """The keys of a JSON object; else which kind of body it is."""
-    keys = F.json_object_keys(text)
-    return (
-        F.when(~F.is_valid_utf8(text), "binary")
-        .when(F.trim(text) == "", "empty")
-        .when(
-            keys.isNotNull(), F.concat(F.lit("{"), F.array_join(F.array_sort(F.array_distinct(keys)), ", "), F.lit("}"))
-        )
-        .when(F.trim(text).startswith("[") & F.try_parse_json(text).isNotNull(), "[…]")
-        .otherwise("text")
-    )
-
-
-def _named(pattern: str, *, without_numbers: bool) -> Column:
-    """The attributes with such names as `name=value`. Numbers in errors differ from one to the next of a kind."""
-    chosen = F.map_filter("attributes", lambda name, _: F.rlike(name, F.lit(pattern)))
-    pairs = F.transform(
-        F.array_sort(F.map_entries(chosen)),
-        lambda it: F.concat(it["key"], F.lit("="), F.coalesce(it["value"], F.lit(""))),
-    )
-    joined = F.array_join(pairs, "; ")
-    return F.regexp_replace(joined, r"\d+", "N") if without_numbers else joined

@@ -1,13 +1,16 @@
-"""`report`: what the archived ledger tells, as one HTML page with plots.
+"""`report`: what the archived ledger tells, as one HTML page with plots, and as Parquet.
 
     axis        which stretches of time the page shows
     figures     the DataFrame transforms: from ledger rows to a few numbers per queue and stretch of time
     tables      those numbers as Python values, every stretch present
-    scales, plots, page    from values to a page, by the templates in templates/
-    publish     the page to its place, in one step
+    live        what a server says of the queues beside that
+    changes     how a day differs from the day before, in words
+    scales, plots, strips, page    from values to a page, by the templates in templates/
+    files       the same values as Parquet files
+    publish     a file to its place, in one step
     job         all of it in order
 
-It reads the lake, and of a server at most the counts of now. It changes neither.
+It reads the lake, and of a server at most what it counts. It changes neither.
 """
 
 from __future__ import annotations

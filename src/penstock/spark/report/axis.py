@@ -11,30 +11,42 @@ from datetime import UTC, datetime
 _SECOND = 1_000
 _MINUTE = 60 * _SECOND
 HOUR_MS = 60 * _MINUTE
-_DAY = 24 * HOUR_MS
+DAY_MS = 24 * HOUR_MS
 
 # Hours are what people compare. Only where there are few of them, a plot of hours would be a plot of nothing.
 _FINE = (_SECOND, 5 * _SECOND, 15 * _SECOND, _MINUTE, 5 * _MINUTE)
 _FINE_SPAN = 6 * HOUR_MS
 _FINE_STRETCHES = 72
-_COARSE = (HOUR_MS, 2 * HOUR_MS, 3 * HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS, _DAY)
+_COARSE = (HOUR_MS, 2 * HOUR_MS, 3 * HOUR_MS, 6 * HOUR_MS, 12 * HOUR_MS, DAY_MS)
 # A week of hours. More would be narrower than the eye, and the page would grow without an end.
 MOST_STRETCHES = 168
 
-_UNITS = ((_DAY, "day"), (HOUR_MS, "hour"), (_MINUTE, "minute"), (_SECOND, "second"))
+_UNITS = ((DAY_MS, "day"), (HOUR_MS, "hour"), (_MINUTE, "minute"), (_SECOND, "second"))
 
 
 @dataclass(frozen=True)
 class Axis:
-    """`count` stretches of `width_ms`, the first of which begins at `start_ms`, a multiple of the width."""
+    """`count` stretches of `width_ms`, the first of which begins at `start_ms`, a multiple of the width. Nothing before
+    `since_ms` or from `until_ms` on counts, so the first and the last may be shorter than they look."""
 
     start_ms: int
     width_ms: int
     count: int
+    since_ms: int | None = None
+    until_ms: int | None = None
 
     @property
     def end_ms(self) -> int:
         return self.start_ms + self.count * self.width_ms
+
+    @property
+    def from_ms(self) -> int:
+        """Where the first stretch begins to count."""
+        return self.start_ms if self.since_ms is None else max(self.start_ms, self.since_ms)
+
+    @property
+    def to_ms(self) -> int:
+        return self.end_ms if self.until_ms is None else min(self.end_ms, self.until_ms)
 
     @property
     def unit(self) -> str:
@@ -46,11 +58,19 @@ class Axis:
     def begin(self, number: int) -> int:
         return self.start_ms + number * self.width_ms
 
+    def first(self, number: int) -> int:
+        """Where a stretch begins, or begins to count."""
+        return max(self.begin(number), self.from_ms)
+
+    def end(self, number: int) -> int:
+        """Where a stretch ends, or stops to count."""
+        return min(self.begin(number + 1), self.to_ms)
+
     def called(self, number: int) -> str:
         """'2026-10-09 13:00 – 14:00' for a stretch."""
         first, last = at(self.begin(number)), at(self.begin(number + 1))
-        if self.width_ms % _DAY == 0:
-            return f"{first:%Y-%m-%d}" if self.width_ms == _DAY else f"{first:%Y-%m-%d} – {last:%Y-%m-%d}"
+        if self.width_ms % DAY_MS == 0:
+            return f"{first:%Y-%m-%d}" if self.width_ms == DAY_MS else f"{first:%Y-%m-%d} – {last:%Y-%m-%d}"
         style = "%H:%M" if self.width_ms >= _MINUTE else "%H:%M:%S"
         return f"{first:%Y-%m-%d} {first:{style}} – {last:{style}}"
 
@@ -74,9 +94,9 @@ def _width(first_ms: int, last_ms: int) -> int:
         if stretches(width) <= MOST_STRETCHES:
             return width
     days = 2
-    while stretches(days * _DAY) > MOST_STRETCHES:
+    while stretches(days * DAY_MS) > MOST_STRETCHES:
         days += 1
-    return days * _DAY
+    return days * DAY_MS
 
 
 def at(ms: int) -> datetime:

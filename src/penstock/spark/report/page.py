@@ -11,19 +11,33 @@ from operator import attrgetter
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from penstock.spark.report import changes, strips
 from penstock.spark.report.axis import Axis, instant
-from penstock.spark.report.figures import ACCURACY, OTHERS, OUTCOMES, PERCENTILES
+from penstock.spark.report.changes import Change
+from penstock.spark.report.figures import ACCURACY, LOST, OTHERS, OUTCOMES, PERCENTILES
 from penstock.spark.report.plots import Drawing, Line, Plot, draw
-from penstock.spark.report.scales import count_scale, duration, duration_scale, number, per_cent, share_scale
-from penstock.spark.report.tables import Durations, Entry, Figure, Series
+from penstock.spark.report.scales import (
+    count,
+    count_scale,
+    duration,
+    duration_scale,
+    number,
+    per_cent,
+    share_scale,
+    size,
+)
+from penstock.spark.report.strips import Strip
+from penstock.spark.report.tables import Cause, Days, Durations, Entry, Figure, Held, Series
 
 _NAME_SHOWN = 80
 _BODY_SHOWN = 120
+_P95 = PERCENTILES.index(0.95)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that the page shows. `live` is how many messages a queue holds now, where a server was asked."""
+    """All that the page shows. `known_to` is the instant up to which the archive tells what has finished; `live` is
+    what the queues hold, where a server was asked."""
 
     lake: str
     consumer: str | None
@@ -32,12 +46,37 @@ class Facts:
     rows: int = 0
     distinct: int = 0
     series: Mapping[str | None, Series] = field(default_factory=dict)
+    known_to: int | None = None
+    days: Days | None = None
+    causes: Sequence[Cause] = ()
     slowest: Sequence[Entry] = ()
     retried: Sequence[Entry] = ()
-    live: Mapping[str, int] | None = None
+    largest: Sequence[Entry] = ()
+    live: Mapping[str, Held] | None = None
     since: int | None = None
     until: int | None = None
     queue: str | None = None
+
+    @property
+    def told(self) -> list[str]:
+        """The queues that are shown one by one."""
+        return [name for name in self.series if name not in (None, OTHERS)]
+
+    @property
+    def live_of_all(self) -> Held | None:
+        """Over time only where every queue was asked: otherwise it would be less than there was."""
+        if self.live is None:
+            return None
+        held = list(self.live.values())
+        total = sum(it.total for it in held)
+        if len(held) < self.distinct or not all(it.depths for it in held):
+            return Held(total)
+        depths = [None if None in it else sum(it) for it in zip(*(it.depths for it in held), strict=True)]
+        known = zip(depths, zip(*(it.ages for it in held), strict=True), strict=True)
+        ages = [
+            None if depth is None else max((it for it in of if it is not None), default=None) for depth, of in known
+        ]
+        return Held(total, depths, ages)
 
 
 @dataclass(frozen=True)
@@ -48,8 +87,27 @@ class Section:
     name: str
     title: str
     series: Series
-    live: int | None
+    held: Held | None
     drawings: Sequence[Drawing]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A day and the day before: of all that is shown, and queue by queue, under the names of their sections."""
+
+    times: str
+    changes: Mapping[str, Change]
+    queues: Sequence[tuple[Section, Mapping[str, Change]]]
+
+
+@dataclass(frozen=True)
+class Strips:
+    """How the latency of the queues went, one under the other. `levels` are the classes of the cells, and what they
+    mean; `labels` what stands along the bottom."""
+
+    rows: Sequence[tuple[Section, Strip]]
+    levels: Sequence[tuple[int, str]]
+    labels: Sequence[tuple[float, str]]
 
 
 def render(facts: Facts) -> str:
@@ -59,8 +117,16 @@ def render(facts: Facts) -> str:
     # The small queues together come last.
     told = sorted((it for name, it in facts.series.items() if name is not None), key=lambda it: it.queue == OTHERS)
     sections = [_section(facts, facts.axis, series, place) for place, series in enumerate(told)]
-    page = _TEMPLATES.get_template("page.html")
-    return page.render(facts=facts, overview=overview, sections=sections, accuracy=ACCURACY)
+    lost = {name: facts.series[None].whole.outcomes.get(name, 0) for name in LOST}
+    return _TEMPLATES.get_template("page.html").render(
+        facts=facts,
+        overview=overview,
+        sections=sections,
+        comparison=_comparison(facts, sections),
+        strips=_strips(sections, facts.axis),
+        lost={name: number for name, number in lost.items() if number},
+        accuracy=ACCURACY,
+    )
 
 
 def render_plot(drawing: Drawing) -> str:
@@ -75,19 +141,46 @@ def _section(facts: Facts, axis: Axis, series: Series, place: int) -> Section:
     else:
         title = series.queue or "All queues"
         name = shortened(title, _NAME_SHOWN)
-    live = None
+    held = None
     if facts.live is not None:
-        live = sum(facts.live.values()) if series.queue is None else facts.live.get(series.queue)
-    drawings = [draw(plot, axis) for plot in plots_of(series, axis)]
-    return Section(f"queue-{place}", name, title, series, live, drawings)
+        held = facts.live_of_all if series.queue is None else facts.live.get(series.queue)
+    drawings = [draw(plot, axis) for plot in plots_of(series, axis, held)]
+    return Section(f"queue-{place}", name, title, series, held, drawings)
 
 
-# The six plots of a queue
+def _comparison(facts: Facts, sections: Sequence[Section]) -> Comparison | None:
+    if facts.days is None or None not in facts.days.pairs:
+        return None
+    pairs = facts.days.pairs
+    queues = [(it, _named(pairs[it.series.queue])) for it in sections if it.series.queue in pairs]
+    return Comparison(changes.called(facts.days), _named(pairs[None]), queues)
 
 
-def plots_of(series: Series, axis: Axis) -> list[Plot]:
+def _named(pair: tuple[Figure, Figure]) -> dict[str, Change]:
+    return {it.what: it for it in changes.changes(*pair)}
+
+
+def _strips(sections: Sequence[Section], axis: Axis) -> Strips:
+    values = [
+        [None if it.latency is None else it.latency[_P95] for it in section.series.stretches] for section in sections
+    ]
+    bounds = strips.bounds_for(value for row in values for value in row)
+    rows = [(section, strips.strip(row, axis, bounds)) for section, row in zip(sections, values, strict=True)]
+    return Strips([it for it in rows if it[1].cells], strips.levels(bounds), strips.labels(axis))
+
+
+# The plots of a queue
+
+
+def plots_of(series: Series, axis: Axis, held: Held | None = None) -> list[Plot]:
     stretches = series.stretches
     per = f"messages per {axis.unit}"
+    end = f"at the end of each {axis.unit}"
+    backlog = [Line("backlog", "backlog", [it.backlog for it in stretches], filled=True)]
+    oldest = [Line("backlog", "backlog", [it.oldest for it in stretches])]
+    if held is not None and any(it is not None for it in held.depths):
+        backlog.append(Line("counted by the server", "depth", held.depths))
+        oldest.append(Line("oldest ready, by the server", "depth", held.ages))
     return [
         Plot(
             "Throughput", per,
@@ -95,16 +188,14 @@ def plots_of(series: Series, axis: Axis) -> list[Plot]:
                 Line("sent", "sent", [it.sent for it in stretches]),
                 Line("finished", "finished", [it.finished for it in stretches]),
             ],
-            count_scale, _count,
+            count_scale, count,
         ),
-        Plot(
-            "Backlog", f"messages at the end of each {axis.unit}",
-            [Line("backlog", "backlog", [it.backlog for it in stretches], filled=True)],
-            count_scale, _count,
-        ),
+        _durations("Latency", "from send to ack, log scale", series, attrgetter("latency")),
+        Plot("Backlog", f"messages {end}", backlog, count_scale, count),
+        Plot("Age of the oldest", f"{end}, log scale", oldest, duration_scale, duration),
         _durations("Wait", "until first delivery, log scale", series, attrgetter("wait")),
         _durations("Handling", "from last delivery to ack, log scale", series, attrgetter("handling")),
-        Plot("Not processed", per, _unprocessed(series), count_scale, _count, stacked=True),
+        Plot("Not processed", per, _unprocessed(series), count_scale, count, stacked=True),
         Plot(
             "Trouble", "share of finished messages",
             [
@@ -131,10 +222,6 @@ def _unprocessed(series: Series) -> list[Line]:
     return [Line(name, name, [it.outcomes.get(name, 0) for it in series.stretches]) for name in occurring]
 
 
-def _count(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
-
-
 # Words and figures for the templates
 
 
@@ -153,10 +240,6 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _grouped(value: int) -> str:
-    return f"{value:,}"
-
-
 _TEMPLATES = Environment(
     loader=PackageLoader("penstock.spark.report"),
     autoescape=True,
@@ -166,11 +249,12 @@ _TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 _TEMPLATES.filters |= {
-    "count": _grouped,
+    "count": count,
     "duration": duration,
     "excerpt": excerpt,
     "instant": instant,
     "per_cent": per_cent,
     "short": number,
     "shortened": shortened,
+    "size": size,
 }

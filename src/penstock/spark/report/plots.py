@@ -10,7 +10,7 @@ from penstock.spark.report.axis import Axis
 from penstock.spark.report.scales import Scale, time_ticks
 
 _WIDTH, _HEIGHT = 560, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 548, 10, 186
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 552, 10, 186
 _INNER_WIDTH = _RIGHT - _LEFT
 _INNER_HEIGHT = _BOTTOM - _TOP
 # Nearer to an edge than this, a label begins or ends there instead of sticking out.

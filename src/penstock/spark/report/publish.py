@@ -1,4 +1,4 @@
-"""The page to its place: a local file, or any path that Hadoop knows. In one step: a reader sees the old page or the
+"""A file to its place: a local path, or any that Hadoop knows. In one step: a reader sees the old page or the
 new one."""
 
 from __future__ import annotations

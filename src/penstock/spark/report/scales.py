@@ -97,6 +97,20 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
 
 
+def count(value: float | None) -> str:
+    """In full."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def size(value: float) -> str:
+    """Of bytes, in a few digits."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1023.5:
+            return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:,.3g} TiB"
+
+
 def per_cent(value: float | None) -> str:
     if value is None:
         return "–"

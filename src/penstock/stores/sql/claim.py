@@ -1,8 +1,11 @@
-"""How messages are handed out."""
+"""How messages are handed out.
+
+One file because claims on a queue and on its lines judge messages, hold them and come to an end in the same ways.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -11,6 +14,7 @@ from penstock.ids import before_seq
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.figures import CLAIMED, REDELIVERED
+from penstock.stores.sql.budget import Budget, is_spent
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
 from penstock.stores.sql.lines import group_text, has_lines
@@ -18,7 +22,6 @@ from penstock.stores.sql.moves import Moves
 from penstock.stores.sql.runs import at_once, each_run, runs_of
 from penstock.stores.sql.session import (
     Session,
-    body_in,
     deadline_in,
     decode_attributes,
     group_in,
@@ -67,37 +70,6 @@ class Share:
     among: int
 
 
-class Budget:
-    """How many bytes are left for the bodies that a claim takes, and only measures. The first one is taken however long
-    it is: `has_some` says that it was, perhaps by an earlier claim. It `is_spent` when the next one is too much."""
-
-    __slots__ = ("_has_some", "_left", "is_spent")
-
-    def __init__(self, left: int, has_some: bool) -> None:
-        self._left = left
-        self._has_some = has_some
-        self.is_spent = False
-
-    def spend(self, rows: Sequence[Row]) -> None:
-        if rows:
-            self._left -= sum(map(body_in, rows))
-            self._has_some = True
-            self.is_spent = self.is_spent or self._left <= 0
-
-    def affordable(self, rows: list[Row], is_delivered: Callable[[Row], bool]) -> list[Row]:
-        """Those before the first that would be delivered and is too much. Those that would not cost nothing."""
-        left, has_some = self._left, self._has_some
-        for place, row in enumerate(rows):
-            if is_delivered(row):
-                size: int = body_in(row)
-                if has_some and size > left:
-                    return rows[:place]
-                left, has_some = left - size, True
-                if left <= 0:
-                    return rows[: place + 1]
-        return rows
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How messages are claimed: until when; whether until their deadline where that lies ahead; whether those past
@@ -126,7 +98,7 @@ class _Taking:
 
     def goes_on(self) -> bool:
         is_short = len(self.taken) < self._limit and self.room > 0 and self._left_out < self._most_left_out
-        return is_short and not _is_spent(self._budget)
+        return is_short and not is_spent(self._budget)
 
     def wanted(self) -> int:
         return self._limit - len(self.taken)
@@ -143,10 +115,6 @@ class _Taking:
 def _keeps_dead_letters(queue: Queue) -> bool:
     redrive = queue.settings.redrive
     return redrive is not None and redrive.dead_letter_queue == queue.name
-
-
-def _is_spent(budget: Budget | None) -> bool:
-    return budget is not None and budget.is_spent
 
 
 def _without_share(terms: Terms) -> Terms:
@@ -223,13 +191,13 @@ class Claims:
             taken += delivered
             if terms.reads:
                 room -= size_of(delivered)
-            if _is_spent(terms.budget):
+            if is_spent(terms.budget):
                 break
         if hints and terms.until and promoted < most_promoted:
             # A share leaves gaps behind it.
             seen = after if terms.share is None else seq_in(taken[0]) - 1 if taken else 0
             hints.keep(found.number, start, Start(seen, now))
-        return taken, len(taken) < limit and not _is_spent(terms.budget)
+        return taken, len(taken) < limit and not is_spent(terms.budget)
 
     def _promote(
         self, found: Queue, terms: Terms, start: Start, limit: int, room: int, most: int, now: int
@@ -272,7 +240,7 @@ class Claims:
                     self._take_line(taking, head, now, terms)
                     after = seq_in(head)
                     begun += 1
-        return taking.taken, len(taking.taken) < limit and not _is_spent(terms.budget)
+        return taking.taken, len(taking.taken) < limit and not is_spent(terms.budget)
 
     def _take_line(self, taking: _Taking, head: Row, now: int, terms: Terms) -> None:
         """From its first message on, until one is hidden, or the claim has enough."""

@@ -19,7 +19,8 @@ from penstock import limits, policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.model import Message, Outcome, Queue, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.sql import runs
-from penstock.stores.sql.claim import Budget, Claims, Terms
+from penstock.stores.sql.budget import Budget
+from penstock.stores.sql.claim import Claims, Terms
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.runs import Run
 from penstock.stores.sql.session import Session, body_in, seq_in, size_of
