@@ -1,4 +1,4 @@
-"""A Delta table of the lake, without Spark or a server: one transaction for each claim, whoever else writes."""
+"""A Delta table of the lake, without Spark or a server: one transaction for each claim, beside others."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_merging_small_files(table) -> None:
     assert len(table.files(None)) == 3
     assert len(table.files([place(3)])) == 2
     assert all(table.storage.size(file.path) for file in table.files(None))
-    # Whoever writes one of them again finds it, and whoever gives one back finds its rows.
+    # What is there is found by its claim, whichever file it is in by now.
     assert write(table, place(3), rows("3")).rows == 2
     table.remove(place(2))
     assert found(table) == ["1", "1b", "3", "3b", "4", "4b", "5", "5b", "x"]

@@ -1,7 +1,7 @@
 """`compact`: the small files of a lake's Delta tables into larger ones, and away with what no reader has any longer.
 
-Each partition is merged by a task, in a transaction of its own, so drains may go on meanwhile: nobody waits for the
-other, and readers see a partition before or after. Rows and manifests stay what they are.
+Each partition is merged by a task, in a transaction of its own, so drains may go on meanwhile, and readers see a
+partition before or after. Rows and manifests stay what they are.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def compact(
     run: Run = Run(),
 ) -> CompactSummary:
     """Merges until files have about `target_size` bytes, and removes files that have not been part of the tables for
-    `older_than_ms`: whoever began to read or to write them then must be done by now. Of one queue, or of all and of the
-    ledger."""
+    `older_than_ms`: those who began to read or to write them then must be done by now. Of one queue, or of all and
+    the ledger."""
     if older_than_ms < _HOUR_MS:
         raise ValueError("files must be an hour old at least: others may still be reading or writing them")
     summary = CompactSummary(lake, queue, run.dry_run)

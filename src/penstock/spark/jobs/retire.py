@@ -1,4 +1,4 @@
-"""`retire`: out of the lake with what is older than so many days, and noted so that nobody misses it.
+"""`retire`: out of the lake with what is older than so many days, and noted so that no audit misses it.
 
 Delta tables lose whole days, in one transaction. Plain files go as they came, a shipment or an export each, when the
 newest of their rows is old enough. The manifest of what has gone says how many rows it had, and since when it is gone.

@@ -4,7 +4,7 @@
     <lake>/messages/queue=<q>/day=<yyyy-mm-dd>/<consumer>-<n>-<claimed_at>-<random>.parquet
     <lake>/ledger/day=<yyyy-mm-dd>/<consumer>-<n>-<claimed_at>-<random>.parquet
 
-A day is that of `sent_at`, in the ledger of `finished_at`, in UTC. Files are written first, under names that nobody
+A day is that of `sent_at`, in the ledger of `finished_at`, in UTC. Files are written first, under names that no one
 else uses, and no reader sees them until a commit names them. The commit also raises a number that the table keeps for
 each queue and consumer (Delta's `txn`), which is how a second writer of the same claim is noticed: of two commits that
 raise the same number at once Delta refuses one, and one that comes later finds it raised. So rows are there once,
@@ -17,26 +17,23 @@ as high says that this claim may be there: then the history of the table is aske
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
-from uuid import uuid4
 
 import deltalake
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake.exceptions import CommitFailedError, DeltaError, SchemaMismatchError, TableNotFoundError
+from deltalake.exceptions import DeltaError, SchemaMismatchError
 from deltalake.transaction import AddAction, CommitProperties, Transaction
 from pyspark.sql.types import StructType
 
 from penstock.spark.errors import JobFailed, ShipmentGone
 from penstock.spark.manifest import (
+    LEDGER,
     LakeFile,
     Manifest,
     Place,
@@ -45,23 +42,17 @@ from penstock.spark.manifest import (
     put_manifest,
     read_manifest,
     retired,
-    summed,
 )
 from penstock.spark.storage import Storage
-from penstock.spark.tables.rows import GROUP_BYTES, RowFile
+from penstock.spark.tables.days import Days, day_of
+from penstock.spark.tables.log import DeltaLog, added_to, first_line
 from penstock.spark.tables.table import Merged, Partition, Retired, TableFile
 
 _MANIFEST = "penstock"
-_ATTEMPTS = 50
-_MOST_PAUSE_S = 0.5
-# Days that are written at the same time: rows come in about the order of their days.
-_DAYS_AT_ONCE = 16
 # More bits than a queue or a ledger has shipments in one millisecond.
 _NUMBER_BITS = 20
 # What needs more of a reader than to read the files that the log names.
 _UNREADABLE = {"deletionVectors", "columnMapping"}
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -79,21 +70,25 @@ class DeltaTable:
 
     @property
     def _is_ledger(self) -> bool:
-        return self.root == "ledger"
+        return self.root == LEDGER
 
     # Writing
+
+    @property
+    def _log(self) -> DeltaLog:
+        return DeltaLog(self.storage, self.root)
 
     def known(self, place: Place) -> Manifest | None:
         known = read_manifest(self.storage, place)
         if known is None:
-            table = self.opened()
+            table = self._log.opened()
             known = None if table is None else self._committed(table, place)
             if known is not None:
                 put_manifest(self.storage, known)
         return known
 
     def write(self, place: Place, batches: Iterator[pa.RecordBatch], rows: int, check: Callable[[], None]) -> Manifest:
-        days = _Days(self, place)
+        days = Days(self.storage, self.root, self.partitions, self.evolve, place)
         try:
             for batch in batches:
                 days.add(batch)
@@ -117,39 +112,41 @@ class DeltaTable:
         kind = StructType.fromJson(json.loads(wanted.to_json()))
 
         def attempt() -> None:
-            table = self.opened()
+            table = self._log.opened()
             if table is None:
                 self._create(wanted)
                 attempt()
             elif _lacks(_kind_of(table), kind):
                 before = table.version()
                 table.alter.add_columns(wanted.fields)
-                self._sync_log(before)
+                self._log.sync(before)
 
         try:
-            self._retried(attempt)
+            self._log.retried(attempt)
         except SchemaMismatchError as error:
             raise JobFailed(
-                f"{self.storage.address(self.root)} holds columns of other types ({_first_line(error)}): drain to one "
+                f"{self.storage.address(self.root)} holds columns of other types ({first_line(error)}): drain to one "
                 "lake in one way"
             ) from None
 
     def _create(self, schema: deltalake.Schema) -> None:
         name = f"penstock_{self.root}"
         try:
-            deltalake.DeltaTable.create(self._address, schema, mode="ignore", partition_by=self.partitions, name=name)
+            deltalake.DeltaTable.create(
+                self._log.address, schema, mode="ignore", partition_by=self.partitions, name=name
+            )
         except DeltaError:
-            if self.opened() is None:
+            if self._log.opened() is None:
                 raise
             # Another writer was faster, with a schema that may lack something.
-        self._sync_log(-1)
+        self._log.sync(-1)
 
     def _commit(self, manifest: Manifest, check: Callable[[], None]) -> Manifest:
         """The one that is in the table then: this one, or that of another writer of the same claim."""
         place = manifest.place
 
         def attempt() -> Manifest:
-            table = self._must_open()
+            table = self._log.must_open()
             known = self._committed(table, place)
             if known is not None:
                 return known
@@ -169,10 +166,10 @@ class DeltaTable:
                     app_transactions=[Transaction(_application(place), max(_version(place), (last or 0) + 1))],
                 ),
             )
-            self._sync_log(before)
+            self._log.sync(before)
             return manifest
 
-        return self._retried(attempt)
+        return self._log.retried(attempt)
 
     def _committed(self, table: deltalake.DeltaTable, place: Place) -> Manifest | None:
         last = table.transaction_version(_application(place))
@@ -200,7 +197,7 @@ class DeltaTable:
         most = {**same, key: file.most, instant: _instant(file.newest or 0)}
         nulls = dict.fromkeys(least, 0)
         stats = {"numRecords": file.rows, "minValues": least, "maxValues": most, "nullCount": nulls}
-        day = _day_of(file)
+        day = day_of(file)
         values = {"day": day} if place.queue is None else {"queue": place.queue, "day": day}
         path = file.path.removeprefix(f"{self.root}/")
         return AddAction(path, file.bytes, values, int(time.time() * 1000), True, json.dumps(stats))
@@ -208,7 +205,7 @@ class DeltaTable:
     # Removing
 
     def held(self, places: Sequence[Place]) -> list[Place]:
-        table = self.opened()
+        table = self._log.opened()
         if table is None or not places:
             return []
         numbers = ", ".join(sorted({str(place.number) for place in places}))
@@ -239,23 +236,23 @@ class DeltaTable:
         """The rows of which this holds, in one transaction; returns how many they were."""
 
         def attempt() -> int:
-            table = self._must_open()
+            table = self._log.must_open()
             before = table.version()
             told = table.delete(predicate)
-            self._sync_log(before)
+            self._log.sync(before)
             return int(told["num_deleted_rows"] or 0)
 
-        return self._retried(attempt)
+        return self._log.retried(attempt)
 
     def retire(self, before: int, queue: str | None, now: int, *, dry_run: bool) -> Retired:
         """Whole days, in one transaction. The files are the table's until a vacuum removes them."""
-        table = self.opened()
+        table = self._log.opened()
         if table is None:
             return Retired()
         day = datetime.fromtimestamp(before / 1000, UTC).date().isoformat()
         files = sum(
             str(row["partition.day"]) < day and (queue is None or row["partition.queue"] == queue)
-            for row in _added_to(table)
+            for row in added_to(table)
         )
         marked = self._mark_retired(day, queue, now, dry_run=dry_run)
         if files and not dry_run:
@@ -270,7 +267,7 @@ class DeltaTable:
         below = self.root if queue is None else f"{self.root}/queue={escaped(queue)}"
         places = rows = 0
         for manifest in manifests_below(self.storage, below):
-            changed = retired(manifest, lambda file: _day_of(file) < day, now)
+            changed = retired(manifest, lambda file: day_of(file) < day, now)
             if changed != manifest:
                 places += 1
                 rows += manifest.kept - changed.kept
@@ -281,9 +278,9 @@ class DeltaTable:
     # Merging
 
     def scattered(self, queue: str | None, target_size: int) -> list[Partition]:
-        table = self.opened()
+        table = self._log.opened()
         small: dict[tuple[str, ...], list[int]] = {}
-        for row in [] if table is None else _added_to(table):
+        for row in [] if table is None else added_to(table):
             values = tuple(str(row[f"partition.{name}"]) for name in self.partitions)
             if row["size_bytes"] < target_size and (queue is None or row["partition.queue"] == queue):
                 small.setdefault(values, []).append(row["size_bytes"])
@@ -297,17 +294,17 @@ class DeltaTable:
         filters = [(name, "=", value) for name, value in partition.values.items()]
 
         def attempt() -> Merged:
-            table = self._must_open()
+            table = self._log.must_open()
             before = table.version()
             # One at a time: a task has one core.
             told = table.optimize.compact(filters, target_size, max_concurrent_tasks=1)
-            self._sync_merged(before)
+            self._log.sync_merged(before)
             return Merged(told["numFilesRemoved"], told["numFilesAdded"])
 
-        return self._retried(attempt)
+        return self._log.retried(attempt)
 
     def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
-        table = self.opened()
+        table = self._log.opened()
         if table is None:
             return []
         removed = table.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False, full=True)
@@ -321,18 +318,18 @@ class DeltaTable:
     # Reading
 
     def files(self, places: Sequence[Place] | None) -> list[TableFile]:
-        table = self.opened()
+        table = self._log.opened()
         if table is None:
             return []
         protocol = table.protocol()
         unreadable = _UNREADABLE.intersection(protocol.reader_features or ())
         if unreadable or (protocol.min_reader_version == 2):
             raise JobFailed(
-                f"{self._address} uses what the jobs do not read ({', '.join(unreadable) or 'columnMapping'}): read it "
-                "with a reader of Delta"
+                f"{self._log.address} uses what the jobs do not read ({', '.join(unreadable) or 'columnMapping'}): "
+                "read it with a reader of Delta"
             )
         found = []
-        for row in _added_to(table):
+        for row in added_to(table):
             if places is None or any(self._may_hold(row, place) for place in places):
                 constants = {name: str(row[f"partition.{name}"]) for name in self.partitions}
                 # The log has paths as parts of URLs.
@@ -340,27 +337,8 @@ class DeltaTable:
         return sorted(found, key=lambda file: file.path)
 
     def body_type(self, places: Sequence[Place] | None) -> str | None:  # noqa: ARG002
-        table = self.opened()
+        table = self._log.opened()
         return None if table is None else str(_kind_of(table)["body"].dataType.simpleString())
-
-    def opened(self) -> deltalake.DeltaTable | None:
-        """As it is now; None where there is none."""
-        try:
-            return deltalake.DeltaTable(self._address)
-        except TableNotFoundError:
-            return None
-        except DeltaError as error:
-            raise JobFailed(f"{self._address} cannot be opened as a Delta table: {_first_line(error)}") from None
-
-    def _must_open(self) -> deltalake.DeltaTable:
-        table = self.opened()
-        if table is None:
-            raise JobFailed(f"{self._address} was a Delta table, and is no longer there")
-        return table
-
-    @property
-    def _address(self) -> str:
-        return self.storage.address_elsewhere(self.root)
 
     def _may_hold(self, row: dict[str, Any], place: Place) -> bool:
         """By what the log says of a file, which may be nothing."""
@@ -373,129 +351,6 @@ class DeltaTable:
             if least is not None and most is not None and not least <= value <= most:
                 return False
         return True
-
-    def _retried(self, attempt: Callable[[], T]) -> T:
-        """Until no other commit comes in between."""
-        for number in range(_ATTEMPTS):
-            try:
-                return attempt()
-            except CommitFailedError as error:
-                failure = error
-                time.sleep(random.uniform(0, min(_MOST_PAUSE_S, 0.01 * 2**number)))  # noqa: S311
-        raise JobFailed(f"{self._address}: other writers were faster {_ATTEMPTS} times: {_first_line(failure)}")
-
-    def _sync_merged(self, after: int) -> None:
-        """The files that a merge has written, before the ones that they replace may go."""
-        table = self._must_open()
-        if self.storage.scheme == "file" and table.version() > after:
-            earlier = {row["path"] for row in _added_to(deltalake.DeltaTable(self._address, version=after))}
-            new = [row["path"] for row in _added_to(table) if row["path"] not in earlier]
-            self.storage.sync(*(f"{self.root}/{unquote(path)}" for path in new))
-            self._sync_log(after)
-
-    def _sync_log(self, after: int) -> None:
-        """What Delta has written to the log beyond this version, or for a checkpoint: it does not wait for disks."""
-        if self.storage.scheme == "file":
-            log = f"{self.root}/_delta_log"
-            names = [name for name in self.storage.names(log) if not name.startswith("_") and "tmp" not in name]
-            new = [name for name in names if name[:20].isdecimal() and int(name[:20]) > after]
-            self.storage.sync(*(f"{log}/{name}" for name in new))
-
-
-@dataclass
-class _Days:
-    """The rows of one claim, into a file for each day; more than one if days come again and again."""
-
-    table: DeltaTable
-    place: Place
-    open: dict[str, tuple[RowFile, str, ExitStack]] = field(default_factory=dict)
-    files: list[LakeFile] = field(default_factory=list)
-    bad: int = 0
-    schema: pa.Schema | None = None
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        instants = rows["finished_at" if self.table.root == "ledger" else "sent_at"]
-        rows = self._completed(rows)
-        if self.schema is None:
-            self.schema = rows.schema
-            of_folders = [
-                pa.field(name, pa.date32() if name == "day" else pa.string()) for name in self.table.partitions
-            ]
-            self.table.evolve(pa.schema([*rows.schema, *of_folders]))
-        days = instants.cast(pa.date32())
-        distinct = pc.unique(days)
-        for day in distinct:
-            chosen = rows if len(distinct) == 1 else rows.filter(pc.equal(days, day))
-            self._file(day.as_py().isoformat()).add(chosen)
-        if sum(file.held_bytes for file, _, _ in self.open.values()) >= GROUP_BYTES:
-            for file, _, _ in self.open.values():
-                file.flush()
-
-    def close(self) -> None:
-        for day in list(self.open):
-            self._finish(day)
-
-    def manifest(self) -> Manifest:
-        place = self.place
-        return Manifest(
-            place.consumer,
-            place.number,
-            place.claimed_at,
-            sum(file.rows for file in self.files),
-            tuple(self.files),
-            place.queue,
-            self.bad,
-            summed([file.outcomes for file in self.files]),
-        )
-
-    def abandon(self, error: BaseException) -> None:
-        for file, _, stack in self.open.values():
-            file.close()
-            stack.__exit__(type(error), error, error.__traceback__)
-        self.open.clear()
-        self.remove()
-
-    def remove(self) -> None:
-        for file in self.files:
-            self.table.storage.remove(file.path)
-
-    def _completed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Compaction mixes shipments: each row says where it is from."""
-        place = self.place
-        number = "export" if place.queue is None else "shipment"
-        added = {"consumer": pa.scalar(place.consumer), number: pa.scalar(place.number, pa.int64())}
-        columns = {
-            **dict(zip(rows.schema.names, rows.columns, strict=True)),
-            **{name: pa.repeat(value, rows.num_rows) for name, value in added.items()},
-        }
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _file(self, day: str) -> RowFile:
-        if day in self.open:
-            # The one that waited longest for rows is the first to be finished.
-            self.open[day] = self.open.pop(day)
-            return self.open[day][0]
-        if len(self.open) == _DAYS_AT_ONCE:
-            self._finish(next(iter(self.open)))
-        place = self.place
-        name = f"{escaped(place.consumer)}-{place.number}-{place.claimed_at}-{uuid4().hex[:12]}.parquet"
-        of_queue = "" if place.queue is None else f"queue={escaped(place.queue)}/"
-        path = f"{self.table.root}/{of_queue}day={day}/{name}"
-        stack = ExitStack()
-        file = RowFile(stack.enter_context(self.table.storage.writing(path)))
-        self.open[day] = (file, path, stack)
-        return file
-
-    def _finish(self, day: str) -> None:
-        file, path, stack = self.open.pop(day)
-        with stack:
-            try:
-                file.flush()
-            finally:
-                file.close()
-            described = file.described(path)
-            self.bad += file.bad
-        self.files.append(described)
 
 
 def _application(place: Place) -> str:
@@ -514,15 +369,6 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _day_of(file: LakeFile) -> str:
-    return file.path.rpartition("/")[0].rpartition("day=")[2]
-
-
-def _added_to(table: deltalake.DeltaTable) -> list[dict[str, Any]]:
-    """The files of the table, and what its log says of them."""
-    return pa.table(table.get_add_actions(flatten=True)).to_pylist()  # type: ignore[no-any-return]
-
-
 def _kind_of(table: deltalake.DeltaTable) -> StructType:
     """Delta writes schemas as Spark does."""
     return StructType.fromJson(json.loads(table.schema().to_json()))
@@ -539,7 +385,3 @@ def _lacks(known: StructType, wanted: StructType) -> bool:
         elif kind != it.dataType:
             return True
     return False
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -3,10 +3,10 @@
     <lake>/messages/queue=<q>/consumer=<c>/shipment=<n>/<claimed_at>.parquet
     <lake>/ledger/consumer=<c>/export=<n>/<claimed_at>.parquet
 
-The name says which claim of which number a file holds, so whoever writes it writes the same rows to the same place: a
-task that is tried again, or two drains at once, replace a file by its like. It appears in one step, on disks and on
-object stores alike, so a reader that knows nothing of all this, such as a glob over `*.parquet`, sees whole shipments
-only.
+The name says which claim of which number a file holds, so anyone who writes it writes the same rows to the same
+place: a task that is tried again, or two drains at once, replace a file by its like. It appears in one step, on disks
+and on object stores alike, so a reader that knows nothing of all this, such as a glob over `*.parquet`, sees whole
+shipments only.
 """
 
 from __future__ import annotations

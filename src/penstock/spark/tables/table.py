@@ -81,7 +81,7 @@ class Table(Protocol):
 
     def retire(self, before: int, queue: str | None, now: int, *, dry_run: bool) -> Retired:
         """Take out what is older than a midnight, of a queue or of all, and note it in the manifests: those first, so
-        that a run that dies on the way leaves rows that nobody misses, and never misses rows that nobody took out."""
+        that a run that dies on the way leaves rows that are noted as gone, and never takes out rows that are not."""
         ...
 
     def scattered(self, queue: str | None, target_size: int) -> list[Partition]:
@@ -89,7 +89,7 @@ class Table(Protocol):
         ...
 
     def merge(self, partition: Partition, target_size: int) -> Merged:
-        """In one step for readers, beside whoever writes meanwhile."""
+        """In one step for readers, beside those who write meanwhile."""
         ...
 
     def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:
