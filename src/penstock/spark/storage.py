@@ -83,6 +83,10 @@ class Storage:
         base = self.root if self.scheme == "file" else self.root.partition("?")[0]
         return f"{base}/{path}" if path else base
 
+    def address_elsewhere(self, path: str = "") -> str:
+        """As those are told it that do not know Hadoop's names."""
+        return _elsewhere(self.address(path))
+
     # Reading
 
     def check(self) -> None:
@@ -167,6 +171,15 @@ class Storage:
             with suppress(OSError):
                 os.rmdir(f"{self.root}/{folder}")
 
+    def sync(self, *paths: str) -> None:
+        """Bring to stable media what others have written to these files; what object stores have is there already."""
+        if self.scheme == "file":
+            for path in paths:
+                _sync(f"{self.root}/{path}")
+            for folder in {path.rpartition("/")[0] for path in paths}:
+                for made in (Path(self.root, folder), *_made_with(Path(self.root, folder), Path(self.root))):
+                    _sync(str(made))
+
     def clear_staging(self, older_than: timedelta = _ABANDONED_AFTER) -> None:
         """What dead writers have left. One that is alive after all begins again."""
         system, _ = self._open()
@@ -223,12 +236,17 @@ def scheme_of(address: str) -> str:
     return scheme.lower() if colon and "/" not in scheme else "file"
 
 
+def _elsewhere(address: str) -> str:
+    scheme = scheme_of(address)
+    return address if scheme == "file" else _ALIASES.get(scheme, scheme) + address[len(scheme) :]
+
+
 @cache
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
     scheme = scheme_of(root)
     if scheme == "file":
         return fs.LocalFileSystem(), root
-    address = _ALIASES.get(scheme, scheme) + root[len(scheme) :]
+    address = _elsewhere(root)
     if scheme in _S3:
         # A small file is then one request, not three.
         base, _, query = address.partition("?")

@@ -18,7 +18,7 @@ import pytest
 from penstock.client import ShipmentRef
 from penstock.spark.jobs import JobFailed
 from penstock.spark.jobs.inventory import named
-from penstock.spark.lake import LakeFile, Manifest, Place
+from penstock.spark.manifest import LakeFile, Manifest, Place
 from tests.lacking import path_of
 from tests.spark.jobs.test_drain import land
 

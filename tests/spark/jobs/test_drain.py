@@ -12,9 +12,9 @@ import pytest
 
 from penstock.client import ShipmentRef
 from penstock.spark.jobs import JobFailed, Run, drain
-from penstock.spark.lake import Place
 from penstock.spark.landing import Landing
 from penstock.spark.lease import Lease
+from penstock.spark.manifest import Place
 from penstock.terminal import Quiet
 from tests.waiting import wait_until
 

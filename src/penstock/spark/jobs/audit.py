@@ -24,7 +24,8 @@ from penstock.spark.jobs.inventory import Inventory
 from penstock.spark.jobs.run import Run, settings, timed
 from penstock.spark.jobs.seen import LedgerMark, Memory, OpenFinding, Seen, SeenManifest, SeenQueue, keep
 from penstock.spark.jobs.verdict import AuditSummary, write_metrics, write_verdict
-from penstock.spark.lake import Lake, Place
+from penstock.spark.lake import Lake
+from penstock.spark.manifest import Place
 from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from penstock.client import Client, Export, QueueNotFound, Shipment
 from penstock.spark.jobs.comparison import Located
 from penstock.spark.jobs.drain import is_lane
 from penstock.spark.jobs.inventory import Inventory, named, shortened, who_of
-from penstock.spark.lake import Manifest, Place
 from penstock.spark.listing import Listing
+from penstock.spark.manifest import Manifest, Place
 
 _GIVEN_BACK = ("released", "lost")
 

@@ -22,7 +22,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.client import Client
 from penstock.spark.jobs.ledger import read_ledger
-from penstock.spark.lake import Lake, LakeFile, Manifest, Place
+from penstock.spark.lake import Lake
+from penstock.spark.manifest import LakeFile, Manifest, Place
 from penstock.spark.server import Server
 from penstock.spark.storage import Storage
 from penstock.spark.tasks import is_connect, mapped

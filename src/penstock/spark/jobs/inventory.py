@@ -11,8 +11,9 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.spark.jobs.seen import SeenManifest
-from penstock.spark.lake import Lake, LakeFile, Manifest, Place
-from penstock.spark.listing import Listing, place_of_file
+from penstock.spark.lake import Lake
+from penstock.spark.listing import Listing
+from penstock.spark.manifest import LakeFile, Manifest, Place, place_of_file
 
 _SHOWN = 3
 

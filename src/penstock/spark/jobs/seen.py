@@ -16,8 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from penstock.client import Client
-from penstock.spark.lake import Lake, Manifest, Place
+from penstock.spark.lake import Lake
 from penstock.spark.listing import Listing
+from penstock.spark.manifest import Manifest, Place
 
 _FOLDER = "_audit"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
