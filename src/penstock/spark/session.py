@@ -55,6 +55,8 @@ class Start:
 
 
 ANY = Start()
+# For jobs whose tasks fetch and store rows themselves.
+WITHOUT_ROWS = Start(source=False, brief=True)
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _drafts: list[Draft] = []
 

@@ -15,6 +15,7 @@ from penstock.spark.jobs.run import Run, Summary, timed
 from penstock.spark.lake import Lake
 from penstock.spark.landing import Landing
 from penstock.spark.server import Server
+from penstock.spark.session import WITHOUT_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +63,7 @@ def archive(
     with timed(summary), server.client() as client:
         summary.next_export = client.next_export(consumer).number
         if not run.dry_run:
-            with run.session("archive") as session:
+            with run.session("archive", WITHOUT_ROWS) as session:
                 into = Lake(session, lake, format)
                 _Archive(session, server, client, into, into.format, summary, run).all(limit, max_rows)
     return summary

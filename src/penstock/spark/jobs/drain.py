@@ -26,6 +26,7 @@ from penstock.spark.landing import Body, Landing
 from penstock.spark.lease import Lease
 from penstock.spark.manifest import MESSAGES, Manifest, Place
 from penstock.spark.server import Server, counted
+from penstock.spark.session import WITHOUT_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,10 +100,10 @@ def drain(
         if not summary.ready and not any(map(_is_unfinished, _shipments(client, queue, consumer))):
             return summary  # without the seconds that Spark takes to start
         if run.dry_run:
-            with run.session("drain") as session:
+            with run.session("drain", WITHOUT_ROWS) as session:
                 _Drain.of(session, server, client, Lake(session, lake, format), summary, run).clear()
             return summary
-        with Lease(client, queue, consumer, run.progress, wait) as lease, run.session("drain") as session:
+        with Lease(client, queue, consumer, run.progress, wait) as lease, run.session("drain", WITHOUT_ROWS) as session:
             into = Lake(session, lake, format)
             job = _Drain.of(session, server, client, into, summary, run, body, hold_ms, lease)
             job.clear()
