@@ -104,9 +104,10 @@ def test_what_a_dead_run_has_left_half_written_is_taken_away(plant) -> None:
     plant.drain()
     assert staged.exists(), "another drain, to another queue's place, may be writing it"
     os.utime(staged, (1, 1))
+    plant.send("q", "c")
     plant.drain()
     assert not staged.exists()
-    assert plant.drained() == [b"a", b"b"]
+    assert plant.drained() == [b"a", b"b", b"c"]
 
 
 def test_spark_is_not_started_for_nothing(plant) -> None:
