@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -76,14 +75,7 @@ _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _MANIFEST = re.compile(
     r"(?:queue=(?P<queue>[^/]*)/)?consumer=(?P<consumer>[^/]*)/(?P<number>\d+)-(?P<claimed>\d+)\.json"
 )
-_FILE = re.compile(
-    rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)/consumer=(?P<consumer>[^/]*)/shipment=|"
-    rf"{LEDGER}/consumer=(?P<archivist>[^/]*)/export=)(?P<number>\d+)/(?P<claimed>\d+)\.parquet"
-)
-# Of small files that are read at the same time.
-_READ_AT_ONCE = 16
 
-K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -120,7 +112,8 @@ class Place:
 
 
 class LakeFile(Struct, frozen=True, omit_defaults=True):
-    """`least` and `most` are the bounds of its ids, or of its numbers where it holds rows of the ledger."""
+    """`least` and `most` are the bounds of its ids, or of its numbers where it holds rows of the ledger. Its rows are
+    in the lake no longer if `retired_at` is there."""
 
     path: str
     rows: int
@@ -128,11 +121,12 @@ class LakeFile(Struct, frozen=True, omit_defaults=True):
     sha256: str
     least: str | int | None = None
     most: str | int | None = None
+    retired_at: int | None = None
 
 
 class Manifest(Struct, frozen=True, omit_defaults=True):
     """What a shipment or an export came to. `bad` is how many of its rows have a body that did not decode; `outcomes`
-    has the number of a ledger's rows by queue and outcome. Since `retired_at` its files are no longer kept."""
+    has the number of a ledger's rows by queue and outcome."""
 
     consumer: str
     number: int
@@ -142,11 +136,19 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
     queue: str | None = None
     bad: int = 0
     outcomes: dict[str, dict[str, int]] = {}
-    retired_at: int | None = None
 
     @property
     def place(self) -> Place:
         return Place(self.consumer, self.number, self.claimed_at, self.queue)
+
+    @property
+    def kept(self) -> int:
+        """How many of its rows the lake is to have."""
+        return sum(file.rows for file in self.files if file.retired_at is None)
+
+    @property
+    def is_retired(self) -> bool:
+        return bool(self.files) and all(file.retired_at is not None for file in self.files)
 
 
 class Lake:
@@ -178,47 +180,23 @@ class Lake:
         return sorted({place.consumer for place in self.exported()})
 
     def manifest(self, place: Place) -> Manifest | None:
-        return self._do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
-
-    def manifests(self, places: Sequence[Place]) -> list[Manifest | str | None]:
-        """Each as `manifest` has it; a text says why it is none."""
-        kind: Any = list[Manifest | str | None]
-        return list(self._do(partial(_read_manifests, self.storage, places), kind))
-
-    def stored(self, *folders: str) -> dict[str, int]:
-        """Every file below these folders, and how many bytes it has."""
-        found = self._do(partial(_sizes, self.storage, folders), list[tuple[str, int]])
-        return dict(found)
-
-    def sizes(self, paths: Sequence[str]) -> list[int | None]:
-        """Of single files, as they are now. None where there is no such file."""
-        kind: Any = list[int | None]
-        return list(self._do(partial(_each, self.storage.size, paths), kind))
+        return self.do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
 
     def files(self, queue: str) -> set[str]:
         """The paths of all files of a queue's messages and of their manifests, whatever they are."""
         below = f"{MESSAGES}/queue={escaped(queue)}"
-        found = self._do(partial(_paths, self.storage, (below, f"{MANIFESTS}/{below}")), list[str])
+        found = self.do(partial(_paths, self.storage, (below, f"{MANIFESTS}/{below}")), list[str])
         return set(found)
 
     def remove(self, place: Place) -> None:
         """Its manifest first: from then on no job reads the file."""
-        self._do(partial(_remove, self.storage, place), None)  # type: ignore[arg-type]
-
-    def read(self, path: str) -> bytes | None:
-        """A file that is not one of rows. None where there is no such file."""
-        kind: Any = bytes | None
-        data: bytes | None = self._do(partial(self.storage.read, path), kind)
-        return data
-
-    def put(self, path: str, data: bytes) -> None:
-        self._do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
+        self.do(partial(_remove, self.storage, place), None)  # type: ignore[arg-type]
 
     def clear_staging(self) -> None:
-        self._do(self.storage.clear_staging, None)  # type: ignore[arg-type]
+        self.do(self.storage.clear_staging, None)  # type: ignore[arg-type]
 
     def _places(self, below: str) -> list[Place]:
-        return [Place(*known) for known in self._do(partial(_places_below, self.storage, below), list[Any])]
+        return [Place(*known) for known in self.do(partial(_places_below, self.storage, below), list[Any])]
 
     # Rows
 
@@ -229,7 +207,7 @@ class Lake:
         types = MESSAGE_COLUMNS | {"bad_record": "binary"} | _PLACE_OF_MESSAGE
         chosen = self.shipped() if places is None else places
         if "body" in wanted and chosen:
-            types["body"] = self._do(partial(_body_type, self.storage, _latest(chosen)), str)
+            types["body"] = self.do(partial(_body_type, self.storage, _latest(chosen)), str)
         return self._read(MESSAGES, chosen, types, _PLACE_OF_MESSAGE, wanted)
 
     def read_ledger(self, *columns: str, places: Sequence[Place] | None = None) -> DataFrame:
@@ -288,7 +266,7 @@ class Lake:
         address = self.storage.address(path)
         return f"file:{address}" if self.storage.scheme == "file" else address
 
-    def _do(self, look: Callable[[], T], kind: type[T]) -> T:
+    def do(self, look: Callable[[], T], kind: type[T]) -> T:
         """Where the storage is in reach: here, or for a session of Spark Connect on its cluster."""
         return in_task(self._spark, look, kind) if is_connect(self._spark) else look()
 
@@ -303,31 +281,6 @@ def read_manifest(storage: Storage, place: Place) -> Manifest | None:
         raise JobFailed(f"{storage.address(place.manifest)} is not a manifest: {error}") from None
 
 
-def _read_manifests(storage: Storage, places: Sequence[Place]) -> list[Manifest | str | None]:
-    def read(place: Place) -> Manifest | str | None:
-        try:
-            manifest = read_manifest(storage, place)
-        except JobFailed as error:
-            return str(error)
-        if manifest is not None and manifest.place != place:
-            return f"{storage.address(place.manifest)} is not the manifest of what its name says"
-        return manifest
-
-    return _each(read, places)
-
-
-def _sizes(storage: Storage, folders: Sequence[str]) -> list[tuple[str, int]]:
-    return [(file.path, file.bytes) for folder in folders for file in storage.files(folder)]
-
-
-def _each(look: Callable[[K], T], which: Sequence[K]) -> list[T]:
-    """What a look at small files takes is mostly the way there."""
-    if len(which) < _READ_AT_ONCE:
-        return [look(one) for one in which]
-    with ThreadPoolExecutor(_READ_AT_ONCE, "look") as pool:
-        return list(pool.map(look, which))
-
-
 def _paths(storage: Storage, folders: Sequence[str]) -> list[str]:
     return [file.path for folder in folders for file in storage.files(folder)]
 
@@ -340,27 +293,13 @@ def _remove(storage: Storage, place: Place) -> None:
 
 def _places_below(storage: Storage, below: str) -> list[tuple[str, int, int, str | None]]:
     """Of the manifests there, as the fields of a place."""
-    places = [place_of_manifest(file.path) for file in storage.files(f"{MANIFESTS}/{below}")]
-    found = [(it.consumer, it.number, it.claimed_at, it.queue) for it in places if it is not None]
+    found = []
+    for file in storage.files(f"{MANIFESTS}/{below}"):
+        name = _MANIFEST.search(file.path)
+        if name is not None:
+            queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+            found.append((unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue))
     return sorted(found, key=lambda it: (it[3] or "", *it[:3]))
-
-
-def place_of_manifest(path: str) -> Place | None:
-    """What the name of a manifest says that it is of."""
-    name = _MANIFEST.search(path)
-    if name is None:
-        return None
-    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
-    return Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue)
-
-
-def place_of_file(path: str) -> Place | None:
-    """What the name of a file of rows says that it holds."""
-    name = _FILE.fullmatch(path)
-    if name is None:
-        return None
-    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
-    return Place(unquote(name["consumer"] or name["archivist"]), int(name["number"]), int(name["claimed"]), queue)
 
 
 def _latest(places: Sequence[Place]) -> list[Place]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.pipeline.commands import archive, audit, dedup, demo, drain, load, replay, report, triage
+from penstock.cli.pipeline.commands import archive, audit, dedup, demo, drain, load, prepare, replay, report, triage
 
 __all__ = ["pipeline"]
 
@@ -14,5 +14,5 @@ def pipeline() -> None:
     """Move messages in bulk: files, queues, ledger and lake, by Spark."""
 
 
-for _command in (load, drain, archive, report, triage, replay, audit, dedup, demo):
+for _command in (load, drain, archive, report, triage, replay, audit, dedup, demo, prepare):
     pipeline.add_command(_command)

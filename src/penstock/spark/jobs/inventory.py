@@ -11,17 +11,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.spark.jobs.seen import SeenManifest
-from penstock.spark.lake import (
-    LEDGER,
-    MANIFESTS,
-    MESSAGES,
-    Lake,
-    LakeFile,
-    Manifest,
-    Place,
-    place_of_file,
-    place_of_manifest,
-)
+from penstock.spark.lake import Lake, LakeFile, Manifest, Place
+from penstock.spark.listing import Listing, place_of_file
 
 _SHOWN = 3
 
@@ -46,8 +37,9 @@ class Inventory:
     def of(cls, lake: Lake, seen: Sequence[SeenManifest], in_doubt: Container[Place], is_full: bool) -> Inventory:
         """Manifests that were seen are taken to be as they were if they are as long, but for those in doubt. With
         `is_full`, what was seen says only what is gone."""
-        files = lake.stored(MESSAGES, LEDGER)
-        listed = {place: size for path, size in lake.stored(MANIFESTS).items() if (place := place_of_manifest(path))}
+        listing = Listing(lake)
+        files = listing.files()
+        listed = listing.manifest_sizes()
         inventory = cls(lake)
         inventory._read(listed, {it.manifest.place: it for it in seen}, in_doubt, is_full)
         inventory._compare_files(files)
@@ -63,29 +55,30 @@ class Inventory:
             self.known = {place for place in as_long if place not in in_doubt}
         self.manifests = {place: seen[place].manifest for place in self.known}
         new = sorted(listed.keys() - self.known, key=_in_order)
-        for place, manifest in zip(new, self.lake.manifests(new), strict=True):
+        for place, manifest in zip(new, Listing(self.lake).manifests(new), strict=True):
             if isinstance(manifest, Manifest):
                 self.manifests[place] = manifest
                 if not is_full and place in seen and seen[place].manifest == manifest:
                     self.known.add(place)
             elif manifest is not None:  # none was taken away meanwhile
                 self.findings.append(manifest)
-        self.gone = {place: it for place, it in seen.items() if place not in listed and it.manifest.retired_at is None}
+        self.gone = {place: it for place, it in seen.items() if place not in listed and not it.manifest.is_retired}
 
     def _compare_files(self, files: dict[str, int]) -> None:
-        named = [(place, file) for place, it in self.manifests.items() if it.retired_at is None for file in it.files]
+        named = [(place, file) for place, it in self.manifests.items() for file in it.files if file.retired_at is None]
         odd = [(place, file) for place, file in named if files.get(file.path) != file.bytes]
         # Put after the files were listed, perhaps.
-        sizes = self.lake.sizes([file.path for _, file in odd])
+        sizes = Listing(self.lake).sizes([file.path for _, file in odd])
         wrong = [(*it, size) for it, size in zip(odd, sizes, strict=True) if size != it[1].bytes]
         # Or its manifest was taken away before it.
         places = sorted({place for place, _, _ in wrong}, key=_in_order)
-        for place, manifest in zip(places, self.lake.manifests(places), strict=True):
+        for place, manifest in zip(places, Listing(self.lake).manifests(places), strict=True):
             if isinstance(manifest, Manifest):
                 self.manifests[place] = manifest
             else:
                 del self.manifests[place]
-        self.odd = [it for it in wrong if it[0] in self.manifests and self.manifests[it[0]].retired_at is None]
+        kept = {file.path for it in self.manifests.values() for file in it.files if file.retired_at is None}
+        self.odd = [it for it in wrong if it[1].path in kept]
         self.broken.update(place for place, _, _ in self.odd)
 
     def told(self, unfinished: Container[Place]) -> list[str]:
@@ -104,9 +97,8 @@ class Inventory:
 
     def _missing(self, who: str, lost: Sequence[LakeFile]) -> str:
         rows = sum(file.rows for file in lost)
-        of_consumer = sum(
-            len(it.files) for place, it in self.manifests.items() if it.retired_at is None and who_of(place) == who
-        )
+        named = [file for place, it in self.manifests.items() if who_of(place) == who for file in it.files]
+        of_consumer = sum(file.retired_at is None for file in named)
         if len(lost) == of_consumer:
             return (
                 f"{who}: its folder is gone from {self.lake.address}; manifests name {len(lost):,} files there, with "
