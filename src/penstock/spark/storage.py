@@ -90,7 +90,7 @@ class Storage:
     # Reading
 
     def check(self) -> None:
-        """Raises JobFailed where there is nobody, or one who refuses."""
+        """Raises JobFailed where no store answers, or one that refuses."""
         if self.scheme == "file":
             return
         system, root = self._open()
