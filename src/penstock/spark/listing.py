@@ -19,6 +19,7 @@ from penstock.spark.manifest import (
     read_manifests,
 )
 from penstock.spark.storage import Storage
+from penstock.spark.tables import LoggedFile
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class Listing:
     def files(self) -> dict[str, int]:
         """The bytes of every file of rows, by its path."""
         return self._sizes(MESSAGES, LEDGER)
+
+    def logs(self) -> dict[str, dict[str, LoggedFile]]:
+        """What the logs of tables name, by the root of the table and the path; nothing for those without a log."""
+        kind: Any = list[LoggedFile] | None
+        logged = {root: self.lake.do(self.lake.table(root).logged, kind) for root in (MESSAGES, LEDGER)}
+        return {root: {it.path: it for it in files} for root, files in logged.items() if files is not None}
 
     def manifest_sizes(self) -> dict[Place, int]:
         found = self._sizes(MANIFESTS)

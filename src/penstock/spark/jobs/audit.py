@@ -165,7 +165,7 @@ class _Audit:
         self.claims.missing(self.located, self.inventories, self.summary.lakes)
         unfinished = {place for place in self.located if not self.claims.is_over(place)}
         for inventory in self.inventories:
-            for text in inventory.told(unfinished):
+            for text in inventory.told(unfinished) + inventory.short(self.claims.was_settled):
                 self._find(text)
             self.claims.unnamed(inventory)
         self.claims.strangers(self.located)
@@ -181,7 +181,9 @@ class _Audit:
             for place, manifest in inventory.manifests.items():
                 # The same claim in two lakes is a copy.
                 if place not in self.located or not self.located[place].is_whole:
-                    self.located[place] = Located(lake, manifest, place not in inventory.broken)
+                    self.located[place] = Located(
+                        lake, manifest, place not in inventory.broken, inventory.is_merged(place)
+                    )
         for place, one in self.located.items():
             if place.queue is None:
                 continue
@@ -305,7 +307,8 @@ class _Audit:
             if isinstance(file.least, str) and isinstance(file.most, str)
         ]
         looked = self._look(list(new.values()), [(least, most) for least, most, _ in bounds], self.is_deep)
-        for place, text in damages(list(new.values()), looked):
+        merged = [one for one in new.values() if one.is_merged]
+        for place, text in damages(list(new.values()), looked) + self.comparison.merged(merged):
             new.pop(place, None)
             self.damaged.add(place)
             self._find_in_rows(OpenFinding(text, [place], is_damage=True))

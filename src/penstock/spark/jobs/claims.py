@@ -83,6 +83,10 @@ class Claims:
         shipment = self._of(place)
         return shipment is not None and shipment.state == "settled"
 
+    def was_settled(self, place: Place) -> bool:
+        """Before the lakes were listed."""
+        return place in self._settled or place in self._archived
+
     def is_over(self, place: Place) -> bool:
         """Whether no one is at work on it. What the server does not know has ended long ago, or never was."""
         known = self._exports.get(place) if place.queue is None else self._of(place)

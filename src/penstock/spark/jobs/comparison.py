@@ -56,11 +56,12 @@ class Looked(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Located:
-    """A manifest, and the lake that it is in; and whether its files are there."""
+    """A manifest, and the lake that it is in; whether its files are there, and whether its rows are in others."""
 
     lake: Lake
     manifest: Manifest
     is_whole: bool = True
+    is_merged: bool = False
 
     @property
     def place(self) -> Place:
@@ -103,11 +104,16 @@ def kept_files(one: Located) -> list[LakeFile]:
     return [file for file in one.manifest.files if file.retired_at is None]
 
 
+def _own_files(one: Located) -> list[LakeFile]:
+    """Those with its rows alone."""
+    return [] if one.is_merged else kept_files(one)
+
+
 def damages(which: Sequence[Located], looked: Mapping[tuple[str, str], Looked]) -> list[tuple[Place, str]]:
     """The files that are not as their manifests say."""
     found = []
     for one in which:
-        for file in kept_files(one):
+        for file in _own_files(one):
             it = looked[one.lake.address, file.path]
             address = one.lake.storage.address(file.path)
             if it.error is not None:
@@ -122,7 +128,7 @@ def damages(which: Sequence[Located], looked: Mapping[tuple[str, str], Looked]) 
 def _by_lake(which: Sequence[Located]) -> dict[Lake, list[LakeFile]]:
     files: dict[Lake, list[LakeFile]] = {}
     for one in which:
-        files.setdefault(one.lake, []).extend(kept_files(one))
+        files.setdefault(one.lake, []).extend(_own_files(one))
     return files
 
 
@@ -214,6 +220,27 @@ class RowComparison:
         places = _places(found)
         found.unpersist()
         return Twice(number, "; ".join(f"{row.id} in {', '.join(row.places)}" for row in shown), places)
+
+    def merged(self, which: Sequence[Located]) -> list[tuple[Place, str]]:
+        """Those of which a table has not as many rows as their manifests say."""
+        found = []
+        for lake in {one.lake: None for one in which}:
+            shipments = [one.place for one in which if one.lake is lake and one.place.queue is not None]
+            exports = [one.place for one in which if one.lake is lake and one.place.queue is None]
+            rows: dict[Place, int] = {}
+            if shipments:
+                messages = _by_place(lake.read_messages(*_MESSAGE, places=shipments)).count().collect()
+                rows |= {_place(row): row["count"] for row in messages}
+            if exports:
+                numbers = lake.read_ledger("consumer", "export", "exported_at", places=exports)
+                counted = numbers.groupBy("consumer", "export", F.unix_millis("exported_at").alias("at")).count()
+                rows |= {Place(row.consumer, row.export, row["at"]): row["count"] for row in counted.collect()}
+            for one in which:
+                number, kept = rows.get(one.place, 0), one.manifest.kept
+                if one.lake is lake and number != kept:
+                    text = f"has {number:,} rows in the table, but its manifest says {kept:,}"
+                    found.append((one.place, f"{lake.table(one.place.root).described(one.place)} {text}"))
+        return found
 
     def ledger(self, exports: Sequence[Located], is_whole: bool, after: int, through: int) -> DataFrame | None:
         """The ledger's rows with numbers above `after`: those in lakes, and up to `through` those in the server.

@@ -7,13 +7,14 @@ it cannot be a drain's work.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.spark.jobs.seen import SeenManifest
 from penstock.spark.lake import Lake
 from penstock.spark.listing import Listing
 from penstock.spark.manifest import LakeFile, Manifest, Place, place_of_file
+from penstock.spark.tables import LoggedFile
 
 _SHOWN = 3
 
@@ -24,6 +25,7 @@ class Inventory:
     that have been taken away since then. `unnamed` has the files that no manifest names, by whose they would be."""
 
     lake: Lake
+    logs: dict[str, dict[str, LoggedFile]] = field(default_factory=dict)
     manifests: dict[Place, Manifest] = field(default_factory=dict)
     bytes: dict[Place, int] = field(default_factory=dict)
     known: set[Place] = field(default_factory=set)
@@ -39,11 +41,13 @@ class Inventory:
         """Manifests that were seen are taken to be as they were if they are as long, but for those in doubt. With
         `is_full`, what was seen says only what is gone."""
         listing = Listing(lake)
+        logs = listing.logs()
         files = listing.files()
         listed = listing.manifest_sizes()
-        inventory = cls(lake)
+        inventory = cls(lake, logs)
         inventory._read(listed, {it.manifest.place: it for it in seen}, in_doubt, is_full)
         inventory._compare_files(files)
+        inventory._compare_logs(files)
         inventory._look_for_unnamed(files)
         return inventory
 
@@ -66,7 +70,12 @@ class Inventory:
         self.gone = {place: it for place, it in seen.items() if place not in listed and not it.manifest.is_retired}
 
     def _compare_files(self, files: dict[str, int]) -> None:
-        named = [(place, file) for place, it in self.manifests.items() for file in it.files if file.retired_at is None]
+        named = [
+            (place, file)
+            for place, it in self.manifests.items()
+            for file in it.files
+            if file.retired_at is None and place.root not in self.logs
+        ]
         odd = [(place, file) for place, file in named if files.get(file.path) != file.bytes]
         # Put after the files were listed, perhaps.
         sizes = Listing(self.lake).sizes([file.path for _, file in odd])
@@ -81,6 +90,48 @@ class Inventory:
         kept = {file.path for it in self.manifests.values() for file in it.files if file.retired_at is None}
         self.odd = [it for it in wrong if it[1].path in kept]
         self.broken.update(place for place, _, _ in self.odd)
+
+    def _compare_logs(self, files: dict[str, int]) -> None:
+        """A table with a log says itself what its files are, and may have written the rows of manifests to others."""
+        for root, log in self.logs.items():
+            odd = [it for it in log.values() if files.get(it.path) != it.bytes]
+            if odd:
+                # What a merge has replaced may have been removed meanwhile.
+                now = Listing(self.lake).logs().get(root, {})
+                odd = [it for it in odd if it.path in now]
+            if odd:
+                names = shortened([self.lake.storage.address(it.path) for it in odd])
+                self.findings.append(
+                    f"{root}: the table's log names files that are missing or of another size: {names}"
+                )
+                # Any row may be in one of them.
+                self.broken.update(place for place in self.manifests if place.root == root)
+
+    def is_merged(self, place: Place) -> bool:
+        """Whether its rows are in other files by now than its manifest says."""
+        log = self.logs.get(place.root)
+        kept = (file.path for file in self.manifests[place].files if file.retired_at is None)
+        return log is not None and any(path not in log for path in kept)
+
+    def short(self, is_due: Callable[[Place], bool]) -> list[str]:
+        """The queues of which a table has fewer rows than manifests say, by the log alone. Due is what was there before
+        the log was read."""
+        findings = []
+        for root, log in self.logs.items():
+            found: dict[str | None, int] = {}
+            for it in log.values():
+                queue = it.constants.get("queue")
+                found[queue] = found.get(queue, 0) + (it.rows or 0)
+            due: dict[str | None, int] = {}
+            for place, manifest in self.manifests.items():
+                if place.root == root and is_due(place):
+                    due[place.queue] = due.get(place.queue, 0) + manifest.kept
+            for queue, rows in sorted(due.items(), key=lambda it: it[0] or ""):
+                if found.get(queue, 0) < rows and all(it.rows is not None for it in log.values()):
+                    findings.append(
+                        f"{queue or root}: the table has {found.get(queue, 0):,} rows, but manifests name {rows:,}"
+                    )
+        return findings
 
     def told(self, unfinished: Container[Place]) -> list[str]:
         """The findings; what a drain has not finished is none of them."""
@@ -111,7 +162,9 @@ class Inventory:
     def _look_for_unnamed(self, files: dict[str, int]) -> None:
         named = {file.path for manifest in self.manifests.values() for file in manifest.files}
         for path in sorted(files.keys() - named):
-            if not any(part.startswith(("_", ".")) for part in path.split("/")):
+            is_hidden = any(part.startswith(("_", ".")) for part in path.split("/"))
+            # What the log of a table does not name, no reader sees, and a vacuum removes.
+            if not is_hidden and path.partition("/")[0] not in self.logs:
                 self.unnamed.setdefault(place_of_file(path), []).append(path)
 
 
