@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.client import ShipmentRef
-from penstock.spark.jobs import JobFailed
+from penstock.spark.jobs import JobFailed, Run, retire
 from penstock.spark.jobs.inventory import named
 from penstock.spark.manifest import LakeFile, Manifest, Place
 from tests.lacking import path_of
@@ -51,14 +51,14 @@ def rows_of(plant, number: int) -> pa.Table:
     return pq.ParquetFile(file_of(plant, number)).read()
 
 
-def put(plant, place: Place, rows: pa.Table, retired_at: int | None = None) -> None:
+def put(plant, place: Place, rows: pa.Table) -> None:
     """A file with its manifest, as a drain would put them."""
     file = Path(plant.root, place.file)
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, file)
     data, ids = file.read_bytes(), rows["id"].to_pylist()
     digest = hashlib.sha256(data).hexdigest()
-    whole = LakeFile(place.file, rows.num_rows, len(data), digest, min(ids), max(ids), retired_at)
+    whole = LakeFile(place.file, rows.num_rows, len(data), digest, min(ids), max(ids))
     manifest = Manifest(place.consumer, place.number, place.claimed_at, rows.num_rows, (whole,), place.queue)
     target = Path(plant.root, place.manifest)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -175,12 +175,11 @@ def test_a_shipment_of_which_nobody_says_where_it_is(busy) -> None:
 
 
 def test_what_was_retired(busy) -> None:
-    place, rows = place_of(busy, 1), rows_of(busy, 1)
-    put(busy, place, rows, retired_at=1)
-    Path(busy.root, place.file).unlink()
-    summary = busy.audit()
-    assert (summary.findings, summary.messages, summary.retired_messages) == ([], 1, 2)
-    assert busy.audit().findings == []
+    now = busy.clock() + 48 * HOUR_MS
+    assert retire(busy.root, 1, queue="q", now_ms=now, run=Run(busy.spark)).messages == 3
+    for _ in range(2):
+        summary = busy.audit()
+        assert (summary.findings, summary.messages, summary.retired_messages) == ([], 0, 3)
 
 
 def test_what_the_server_has_forgotten(busy) -> None:
