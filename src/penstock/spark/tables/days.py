@@ -19,7 +19,7 @@ _DAYS_AT_ONCE = 16
 
 
 @dataclass
-class Days:
+class DayFiles:
     """The rows of one claim, into a file for each day; more than one if days come again and again."""
 
     storage: Storage

@@ -44,7 +44,7 @@ from penstock.spark.manifest import (
     retired,
 )
 from penstock.spark.storage import Storage
-from penstock.spark.tables.days import Days, day_of
+from penstock.spark.tables.days import DayFiles, day_of
 from penstock.spark.tables.log import DeltaLog, added_to, first_line
 from penstock.spark.tables.table import LoggedFile, Merged, Partition, Retired, TableFile
 
@@ -88,7 +88,7 @@ class DeltaTable:
         return known
 
     def write(self, place: Place, batches: Iterator[pa.RecordBatch], rows: int, check: Callable[[], None]) -> Manifest:
-        days = Days(self.storage, self.root, self.partitions, self.evolve, place)
+        days = DayFiles(self.storage, self.root, self.partitions, self.evolve, place)
         try:
             for batch in batches:
                 days.add(batch)
