@@ -10,7 +10,7 @@ talks to a server.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -148,31 +148,6 @@ class Lake:
     def put(self, path: str, data: bytes) -> None:
         self.do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
 
-    def in_tables(self) -> set[str] | None:
-        """The files that Delta tables are made of; None where a manifest's files are the table's."""
-        tables = [self.table(root) for root in (MESSAGES, LEDGER)]
-        if not tables[0].mixes_places:
-            return None
-        return {file.path for table in tables for file in self.do(partial(table.files, None), list[TableFile])}
-
-    def counts(self, paths: Container[str]) -> dict[Place, int]:
-        """How many rows of each place these files of Delta tables have."""
-        found: dict[Place, int] = {}
-        for root, number, at in ((MESSAGES, "shipment", "claimed_at"), (LEDGER, "export", "exported_at")):
-            table = self.table(root)
-            files = [it for it in self.do(partial(table.files, None), list[TableFile]) if it.path in paths]
-            columns = {"queue": "string", "consumer": "string", number: "bigint", at: "timestamp"}
-            rows = self._rows(table, files, columns).withColumn("at", F.unix_millis(at))
-            queue = F.col("queue") if root == MESSAGES else F.lit(None).cast("string").alias("queue")
-            for row in (
-                rows.select(queue, "consumer", number, "at")
-                .groupBy("queue", "consumer", number, "at")
-                .count()
-                .collect()
-            ):
-                found[Place(row.consumer, row[number], row["at"], row.queue)] = row["count"]
-        return found
-
     def held(self, places: Sequence[Place]) -> list[Place]:
         """Those shipments of which there is anything, with a manifest or without."""
         return self.do(partial(self.table(MESSAGES).held, places), list[Place]) if places else []
@@ -217,19 +192,18 @@ class Lake:
     ) -> DataFrame:
         # Spark would guess at the partitions' types: a queue called 007 is not the number 7.
         asked = {name: types[name] for name in dict.fromkeys((*wanted, *of_place, claimed_at))}
-        rows = self._rows(table, self.do(partial(table.files, places), list[TableFile]), asked)
+        schema = ", ".join(f"`{name}` {kind}" for name, kind in asked.items())
+        files = self.do(partial(table.files, places), list[TableFile])
+        if not files:
+            return self._spark.createDataFrame([], schema).select(*wanted)
+        if self._is_readable_by_spark():
+            reader = self._spark.read.schema(schema).option("basePath", self._for_spark(table.root))
+            rows = reader.parquet(*(self._for_spark(file.path) for file in files))
+        else:
+            rows = self._read_in_tasks(files, schema)
         if table.mixes_places and places is not None:
             rows = self._only(rows, places, claimed_at)
         return rows.select(*wanted)
-
-    def _rows(self, table: Table, files: Sequence[TableFile], columns: dict[str, str]) -> DataFrame:
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-        if not files:
-            return self._spark.createDataFrame([], schema)
-        if self._is_readable_by_spark():
-            reader = self._spark.read.schema(schema).option("basePath", self._for_spark(table.root))
-            return reader.parquet(*(self._for_spark(file.path) for file in files))
-        return self._read_in_tasks(files, schema)
 
     def _only(self, rows: DataFrame, places: Sequence[Place], claimed_at: str) -> DataFrame:
         number = "shipment" if "shipment" in rows.columns else "export"

@@ -37,11 +37,6 @@ _FILE = re.compile(
     rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)/consumer=(?P<consumer>[^/]*)/shipment=|"
     rf"{LEDGER}/consumer=(?P<archivist>[^/]*)/export=)(?P<number>\d+)/(?P<claimed>\d+)\.parquet"
 )
-# Of a Delta table, as long as it was not merged with others.
-_FILE_OF_DAY = re.compile(
-    rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)|{LEDGER})/day=[^/]*/"
-    r"(?P<consumer>[^/]*)-(?P<number>\d+)-(?P<claimed>\d+)-[0-9a-f]{12}\.parquet"
-)
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -168,14 +163,12 @@ def place_of_manifest(path: str) -> Place | None:
 
 
 def place_of_file(path: str) -> Place | None:
-    """What the name of a file of rows says that it holds."""
-    name = _FILE.fullmatch(path) or _FILE_OF_DAY.fullmatch(path)
+    """What the name of a plain file of rows says that it holds."""
+    name = _FILE.fullmatch(path)
     if name is None:
         return None
-    known = name.groupdict()
-    queue = known["queue"] if known["queue"] is None else unquote(known["queue"])
-    consumer = unquote(known["consumer"] or known["archivist"])
-    return Place(consumer, int(known["number"]), int(known["claimed"]), queue)
+    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
+    return Place(unquote(name["consumer"] or name["archivist"]), int(name["number"]), int(name["claimed"]), queue)
 
 
 def read_manifests(storage: Storage, places: Sequence[Place]) -> list[Manifest | str | None]:

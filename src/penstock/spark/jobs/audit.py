@@ -235,8 +235,7 @@ class _Audit:
             for place, manifest in inventory.manifests.items():
                 # The same claim in two lakes is a copy.
                 if place not in self.located or not self.located[place].is_whole:
-                    apart = tuple(inventory.files_of(manifest))
-                    self.located[place] = Located(lake, manifest, place not in inventory.broken, apart)
+                    self.located[place] = Located(lake, manifest, place not in inventory.broken)
         for place, one in self.located.items():
             if place.queue is None:
                 continue
@@ -245,7 +244,7 @@ class _Audit:
                 summary.retired_messages += one.manifest.rows
             else:
                 summary.shipments += 1
-                summary.messages += one.manifest.kept
+                summary.messages += one.manifest.rows
 
     # Counters and ledger
 
@@ -396,11 +395,6 @@ class _Audit:
             self.damaged.add(place)
             self._find_in_rows(OpenFinding(text, [place], is_damage=True))
         touched = {bounds[at][2] for it in looked.values() for at in it.touched}
-        # What was merged before it was looked at is known by its bounds only.
-        for one in new.values():
-            for file in one.manifest.files if one.place.queue is not None else ():
-                if file not in one.files:
-                    touched |= {at for least, most, at in bounds if least <= str(file.most) and str(file.least) <= most}
         return [old[at] for at in sorted(touched)]
 
     def _look(
@@ -411,7 +405,7 @@ class _Audit:
     def _damages(self, which: Sequence[Located], looked: dict[tuple[str, str], Looked]) -> list[tuple[Place, str]]:
         found = []
         for one in which:
-            for file in one.files:
+            for file in one.manifest.files:
                 it = looked[one.lake.address, file.path]
                 address = one.lake.storage.address(file.path)
                 if it.error is not None:

@@ -58,12 +58,6 @@ class Located:
     lake: Lake
     manifest: Manifest
     is_whole: bool = True
-    # Those of its files that are there by themselves; all, unless they are given.
-    apart: tuple[LakeFile, ...] | None = None
-
-    @property
-    def files(self) -> tuple[LakeFile, ...]:
-        return self.manifest.files if self.apart is None else self.apart
 
     @property
     def place(self) -> Place:
@@ -106,7 +100,7 @@ def look_at(
 def _by_lake(which: Sequence[Located]) -> dict[Lake, list[LakeFile]]:
     files: dict[Lake, list[LakeFile]] = {}
     for one in which:
-        files.setdefault(one.lake, []).extend(one.files)
+        files.setdefault(one.lake, []).extend(one.manifest.files)
     return files
 
 

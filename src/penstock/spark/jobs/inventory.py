@@ -29,8 +29,7 @@ _SHOWN = 3
 @dataclass
 class Inventory:
     """`manifests` has all that could be read. `known` are those whose rows an earlier audit has compared, `gone` those
-    that have been taken away since then. `unnamed` has the files that no manifest names, by whose they would be;
-    `merged` those that manifests name and that are in larger files of a Delta table by now."""
+    that have been taken away since then. `unnamed` has the files that no manifest names, by whose they would be."""
 
     lake: Lake
     manifests: dict[Place, Manifest] = field(default_factory=dict)
@@ -41,7 +40,6 @@ class Inventory:
     odd: list[tuple[Place, LakeFile, int | None]] = field(default_factory=list)
     broken: set[Place] = field(default_factory=set)
     unnamed: dict[Place | None, list[str]] = field(default_factory=dict)
-    merged: set[str] = field(default_factory=set)
     findings: list[str] = field(default_factory=list)
 
     @classmethod
@@ -52,12 +50,6 @@ class Inventory:
         listed = {place: size for path, size in lake.stored(MANIFESTS).items() if (place := place_of_manifest(path))}
         inventory = cls(lake)
         inventory._read(listed, {it.manifest.place: it for it in seen}, in_doubt, is_full)
-        # After the manifests: what they name was in the table before.
-        in_tables = lake.in_tables()
-        if in_tables is not None:
-            inventory._look_for_merged(files, in_tables, is_full)
-            # The others are no longer part of the table, or not yet.
-            files = {path: size for path, size in files.items() if path in in_tables}
         inventory._compare_files(files)
         inventory._look_for_unnamed(files)
         return inventory
@@ -81,7 +73,7 @@ class Inventory:
         self.gone = {place: it for place, it in seen.items() if place not in listed and it.manifest.retired_at is None}
 
     def _compare_files(self, files: dict[str, int]) -> None:
-        named = [(place, file) for place, it in self.manifests.items() for file in self.files_of(it)]
+        named = [(place, file) for place, it in self.manifests.items() if it.retired_at is None for file in it.files]
         odd = [(place, file) for place, file in named if files.get(file.path) != file.bytes]
         # Put after the files were listed, perhaps.
         sizes = self.lake.sizes([file.path for _, file in odd])
@@ -95,39 +87,6 @@ class Inventory:
                 del self.manifests[place]
         self.odd = [it for it in wrong if it[0] in self.manifests and self.manifests[it[0]].retired_at is None]
         self.broken.update(place for place, _, _ in self.odd)
-
-    def files_of(self, manifest: Manifest) -> list[LakeFile]:
-        """Those that are to be there, by themselves."""
-        if manifest.retired_at is not None:
-            return []
-        return [file for file in manifest.files if file.retired_at is None and file.path not in self.merged]
-
-    def _look_for_merged(self, files: dict[str, int], in_tables: set[str], is_full: bool) -> None:
-        """Rows say whose they are; there must be as many of each claim as were merged. They are counted where they were
-        not compared yet."""
-        named = {file.path: (place, file) for place, it in self.manifests.items() for file in it.files}
-        self.merged = named.keys() - in_tables
-        larger = {path for path in in_tables - named.keys() if place_of_file(path) is None}
-        lost = sorted(path for path in larger - files.keys() if self.lake.sizes([path]) == [None])
-        if lost:
-            names = shortened([self.lake.storage.address(path) for path in lost])
-            self.findings.append(f"the log of a table names files that are missing: {names}")
-            # Rows of any claim may have been in them.
-            self.broken.update(self.manifests)
-            return
-        if not larger or not (is_full or any(named[path][0] not in self.known for path in self.merged)):
-            return
-        found = self.lake.counts(larger)
-        expected: dict[Place, list[LakeFile]] = {place: [] for place in found}
-        for path in self.merged:
-            place, file = named[path]
-            expected.setdefault(place, []).append(file)
-        for place, them in sorted(expected.items(), key=lambda it: _in_order(it[0])):
-            least, rows = sum(file.rows for file in them if file.retired_at is None), found.get(place, 0)
-            # What is retired may be there until its commit.
-            if not least <= rows <= sum(file.rows for file in them):
-                merged = f"{who_of(place)}: {least:,} rows of {named_one(place)} were merged into larger files"
-                self.findings.append(f"{merged}, which have {rows:,} of it")
 
     def told(self, unfinished: Container[Place]) -> list[str]:
         """The findings; what a drain has not finished is none of them."""
@@ -145,7 +104,9 @@ class Inventory:
 
     def _missing(self, who: str, lost: Sequence[LakeFile]) -> str:
         rows = sum(file.rows for file in lost)
-        of_consumer = sum(len(self.files_of(it)) for place, it in self.manifests.items() if who_of(place) == who)
+        of_consumer = sum(
+            len(it.files) for place, it in self.manifests.items() if it.retired_at is None and who_of(place) == who
+        )
         if len(lost) == of_consumer:
             return (
                 f"{who}: its folder is gone from {self.lake.address}; manifests name {len(lost):,} files there, with "
@@ -156,10 +117,7 @@ class Inventory:
 
     def _look_for_unnamed(self, files: dict[str, int]) -> None:
         named = {file.path for manifest in self.manifests.values() for file in manifest.files}
-        are_merged = bool(self.merged)
         for path in sorted(files.keys() - named):
-            if are_merged and place_of_file(path) is None:
-                continue  # its rows were counted
             if not any(part.startswith(("_", ".")) for part in path.split("/")):
                 self.unnamed.setdefault(place_of_file(path), []).append(path)
 
@@ -171,10 +129,6 @@ def _in_order(place: Place) -> tuple[str, Place]:
 
 def who_of(place: Place) -> str:
     return f"ledger, consumer {place.consumer}" if place.queue is None else f"{place.queue}, consumer {place.consumer}"
-
-
-def named_one(place: Place) -> str:
-    return f"{'export' if place.queue is None else 'shipment'} {place.number}"
 
 
 def named(kind: str, numbers: Iterable[int]) -> str:
