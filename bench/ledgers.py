@@ -6,7 +6,9 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from devtools import lakes
+from penstock.spark.manifest import Place
 
 _ROWS_A_FILE = 500_000
 _DAYS = 30
@@ -17,10 +19,9 @@ _OUTCOMES = ["processed"] * 95 + ["dead-lettered"] * 2 + ["expired", "failed", "
 _MS = pa.timestamp("ms", tz="UTC")
 
 
-def write(folder: Path, rows: int) -> None:
-    folder.mkdir(parents=True)
-    for file, start in enumerate(range(0, rows, _ROWS_A_FILE)):
-        pq.write_table(_table(start, min(rows, start + _ROWS_A_FILE), rows), folder / f"part-{file}.parquet")
+def write(lake: Path, rows: int) -> None:
+    for number, start in enumerate(range(0, rows, _ROWS_A_FILE), 1):
+        lakes.put(lake, Place("bench", number, _FIRST), _table(start, min(rows, start + _ROWS_A_FILE), rows))
 
 
 def _table(start: int, stop: int, rows: int) -> pa.Table:

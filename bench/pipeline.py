@@ -113,7 +113,7 @@ def _plain_load(folder: Path, rows: Path) -> None:
 
 def _reports(spark: Any, folder: Path, rows: int) -> Result:
     lake = folder / "lake"
-    ledgers.write(lake / "ledger" / "consumer=bench" / "export=1", rows)
+    ledgers.write(lake, rows)
     read = min(timed(partial(_count, spark, lake)) for _ in range(ROUNDS))
     took = min(timed(partial(report, str(lake), str(folder / "report.html"), run=Run(spark))) for _ in range(ROUNDS))
     shutil.rmtree(lake)

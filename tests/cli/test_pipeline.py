@@ -25,7 +25,7 @@ from penstock.spark.jobs import Run
 from tests.servers import ThreadServer
 from tests.waiting import wait_until
 
-JOBS = ("load", "drain", "archive", "report", "triage", "replay", "audit", "dedup", "demo")
+JOBS = ("load", "drain", "archive", "report", "triage", "replay", "audit", "dedup", "demo", "prepare")
 
 NO_SPARK = """
 import sys

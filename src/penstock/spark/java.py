@@ -100,7 +100,7 @@ def _wrapped(program: Path) -> Path:
     text = _LAUNCHER.format(java=shlex.quote(str(program)), unwanted=shlex.quote(_UNWANTED))
     name = f"java-{sha256(text.encode()).hexdigest()[:16]}"
     try:
-        home = _cache() / name
+        home = cache() / name
         _write(home / "bin" / "java", text)
     except OSError:  # no home directory to write to, as for a daemon's user
         home = Path(tempfile.mkdtemp(prefix="penstock-")) / name
@@ -108,7 +108,8 @@ def _wrapped(program: Path) -> Path:
     return home
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The user's, for what takes a while to make."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 

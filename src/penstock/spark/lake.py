@@ -27,11 +27,9 @@ from penstock.spark.manifest import (
     MESSAGES,
     Manifest,
     Place,
-    each,
     escaped,
     places_below,
     read_manifest,
-    read_manifests,
 )
 from penstock.spark.storage import Storage
 from penstock.spark.tables import Table, TableFile, chosen_format, format_of, table_of
@@ -83,6 +81,7 @@ class Lake:
         self._spark = spark
         self._wanted = format
         self.storage = Storage.at(root)
+        self.do(self.storage.check, None)  # type: ignore[arg-type]
 
     @property
     def address(self) -> str:
@@ -123,30 +122,6 @@ class Lake:
     def manifest(self, place: Place) -> Manifest | None:
         """Also of what was retired."""
         return self.do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
-
-    def manifests(self, places: Sequence[Place]) -> list[Manifest | str | None]:
-        """Each as `manifest` has it; a text says why it is none."""
-        kind: Any = list[Manifest | str | None]
-        return list(self.do(partial(read_manifests, self.storage, places), kind))
-
-    def stored(self, *folders: str) -> dict[str, int]:
-        """Every file below these folders, and how many bytes it has."""
-        found = self.do(partial(_sizes, self.storage, folders), list[tuple[str, int]])
-        return dict(found)
-
-    def sizes(self, paths: Sequence[str]) -> list[int | None]:
-        """Of single files, as they are now. None where there is no such file."""
-        kind: Any = list[int | None]
-        return list(self.do(partial(each, self.storage.size, paths), kind))
-
-    def read(self, path: str) -> bytes | None:
-        """A file that is not one of rows. None where there is no such file."""
-        kind: Any = bytes | None
-        data: bytes | None = self.do(partial(self.storage.read, path), kind)
-        return data
-
-    def put(self, path: str, data: bytes) -> None:
-        self.do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
 
     def held(self, places: Sequence[Place]) -> list[Place]:
         """Those shipments of which there is anything, with a manifest or without."""
@@ -249,10 +224,6 @@ class Lake:
     def do(self, look: Callable[[], T], kind: type[T]) -> T:
         """Where the storage is in reach: here, or for a session of Spark Connect on its cluster."""
         return in_task(self._spark, look, kind) if is_connect(self._spark) else look()
-
-
-def _sizes(storage: Storage, folders: Sequence[str]) -> list[tuple[str, int]]:
-    return [(file.path, file.bytes) for folder in folders for file in storage.files(folder)]
 
 
 def _rows_of(storage: Storage, known: TableFile, kinds: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -123,6 +123,10 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
         """How many of its rows the lake is to have."""
         return sum(file.rows for file in self.files if file.retired_at is None)
 
+    @property
+    def is_retired(self) -> bool:
+        return self.retired_at is not None
+
 
 def read_manifest(storage: Storage, place: Place) -> Manifest | None:
     """Also of what was retired."""

@@ -13,12 +13,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.spark.classes import Draft, archive_for
 from penstock.spark.errors import SparkMissing
-from penstock.spark.java import find_java
+from penstock.spark.java import Java, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,12 +42,31 @@ _EVERYWHERE = {
 }
 
 
+@dataclass(frozen=True)
+class Start:
+    """What the start of a session is to care for. `source`: registering the format `penstock`, for which Spark starts
+    a Python process. `brief`: a session for which Java's best compiler takes longer than what it could save, since no
+    rows pass through Java. `prepare`: leaving an archive of classes behind for the sessions after it, which is there
+    when `end_java` returns."""
+
+    source: bool = True
+    brief: bool = False
+    prepare: bool = False
+
+
+ANY = Start()
+_BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_drafts: list[Draft] = []
+
+
 def open_session(
     app_name: str = "penstock",
     master: str | None = None,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
     log: str | None = None,
+    *,
+    start: Start = ANY,
 ) -> SparkSession:
     """A session on `master`, or one of the Spark Connect server at `remote` (`sc://host:15002`). `settings` take
     precedence over the defaults. What Spark and its workers have to say is added to the file `log`; without one it goes
@@ -66,11 +87,13 @@ def open_session(
         with _without_pandas_warning():
             session: SparkSession = _configured(builder, {**_EVERYWHERE, **(settings or {})}).getOrCreate()
     else:
-        ours = _EVERYWHERE | _for_a_driver(master or DEFAULT_MASTER) | dict(settings or {})
+        java = None if _is_running() else find_java()
+        ours = _EVERYWHERE | _for_a_driver(master or DEFAULT_MASTER) | _flags(java, start) | dict(settings or {})
         builder = _configured(SparkSession.builder.appName(app_name).master(master or DEFAULT_MASTER), ours)
-        with _environment(), _stderr_to(log):
+        with _environment(java), _stderr_to(log):
             session = builder.getOrCreate()
-    register(session)
+    if start.source:
+        register(session)
     return session
 
 
@@ -102,6 +125,20 @@ def _for_a_driver(master: str) -> dict[str, str]:
     return settings
 
 
+def _flags(java: Java | None, start: Start) -> dict[str, str]:
+    """For the Java that is started, if one is."""
+    if java is None:
+        return {}
+    flags = [_BRIEF] if start.brief else []
+    archive = archive_for(java)
+    if archive is not None and start.prepare:
+        _drafts.append(archive.draft())
+        flags.append(_drafts[-1].flags())
+    elif archive is not None:
+        flags.append(archive.flags())
+    return {"spark.driver.defaultJavaOptions": " ".join(filter(None, flags))} if any(flags) else {}
+
+
 def _log_settings() -> str:
     return Path(str(files("penstock.spark") / "log4j2.properties")).as_uri()
 
@@ -121,20 +158,24 @@ def _without_pandas_warning() -> Iterator[None]:
 
 
 @contextmanager
-def _environment() -> Iterator[None]:
+def _environment(java: Java | None) -> Iterator[None]:
     """What the Java process inherits at its start. The Python ones stay: later workers are started by them."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    before = os.environ.get("JAVA_HOME")
-    if not _is_running():
-        os.environ["JAVA_HOME"] = str(find_java().launcher())
+    names = ("JAVA_HOME", "SPARK_LAUNCHER_OPTS")
+    before = {name: os.environ.get(name) for name in names}
+    if java is not None:
+        os.environ["JAVA_HOME"] = str(java.launcher())
+        # A Java that only puts together the command line of the other.
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _BRIEF)
     try:
         with _without_pandas_warning():
             yield
     finally:
-        if before is None:
-            os.environ.pop("JAVA_HOME", None)
-        else:
-            os.environ["JAVA_HOME"] = before
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager
@@ -164,9 +205,9 @@ def _quieten_queries() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
-def end_java() -> None:
+def end_java(at_once: bool = False) -> None:
     """End the Java process that sessions of this process have run on, unless one is still open, and wait until it is
-    gone. A session that is opened afterwards starts another one."""
+    gone. A session that is opened afterwards starts another one. `at_once`: without an archive of classes."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -175,14 +216,22 @@ def end_java() -> None:
         return
     with suppress(Exception):  # it may be gone already
         gateway.shutdown()
+    if at_once and _drafts:
+        process.kill()
     with suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(_LONGEST_END_S)
+        process.wait(_LONGEST_END_S * 4 if _drafts else _LONGEST_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
     SparkContext._gateway = SparkContext._jvm = None
+    while _drafts:
+        draft = _drafts.pop()
+        if process.returncode == 0:
+            draft.keep()
+        else:
+            draft.drop()
 
 
 def how_java_ended(error: BaseException) -> int | None:

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import apsw
 import msgspec
@@ -52,15 +51,15 @@ def rows_of(plant, number: int) -> pa.Table:
     return pq.ParquetFile(file_of(plant, number)).read()
 
 
-def put(plant, place: Place, rows: pa.Table, **more: Any) -> None:
+def put(plant, place: Place, rows: pa.Table, retired_at: int | None = None) -> None:
     """A file with its manifest, as a drain would put them."""
     file = Path(plant.root, place.file)
     file.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, file)
     data, ids = file.read_bytes(), rows["id"].to_pylist()
     digest = hashlib.sha256(data).hexdigest()
-    whole = LakeFile(place.file, rows.num_rows, len(data), digest, min(ids), max(ids))
-    manifest = Manifest(place.consumer, place.number, place.claimed_at, rows.num_rows, (whole,), place.queue, **more)
+    whole = LakeFile(place.file, rows.num_rows, len(data), digest, min(ids), max(ids), retired_at)
+    manifest = Manifest(place.consumer, place.number, place.claimed_at, rows.num_rows, (whole,), place.queue)
     target = Path(plant.root, place.manifest)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(msgspec.json.encode(manifest))
@@ -395,7 +394,7 @@ def test_the_record_of_another_store(busy) -> None:
 
 
 def test_beside_drains_that_run(plant) -> None:
-    """Whatever is between two of its steps is no finding."""
+    """What is between two of its steps is not a finding."""
     ended = threading.Event()
     failed: list[BaseException] = []
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from devtools import lakes
 from penstock.spark.lake import LEDGER_COLUMNS
+from penstock.spark.manifest import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +69,7 @@ def archived(
     def write(rows: Sequence[Row], *consumers: str) -> str:
         lake = tmp_path_factory.mktemp("lake")
         for consumer in consumers or ("archive",):
-            ledger(rows).coalesce(1).write.parquet(f"{lake}/ledger/consumer={consumer}/export=1")
+            lakes.put(lake, Place(consumer, 1, 1_790_000_000_000), ledger(rows).toArrow())
         return str(lake)
 
     return write

@@ -12,6 +12,7 @@ from penstock.cli.pipeline.commands import (
     demo,
     drain,
     load,
+    prepare,
     replay,
     report,
     retire,
@@ -26,5 +27,5 @@ def pipeline() -> None:
     """Move messages in bulk: files, queues, ledger and lake, by Spark."""
 
 
-for _command in (load, drain, archive, report, triage, replay, audit, dedup, compact, retire, demo):
+for _command in (load, drain, archive, report, triage, replay, audit, dedup, compact, retire, demo, prepare):
     pipeline.add_command(_command)

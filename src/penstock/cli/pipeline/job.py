@@ -112,7 +112,7 @@ def called(job: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         finally:
             if failure is None or isinstance(failure, ToldToStop | click.UsageError):
                 log.drop()
-            _leave_nothing(stopping)
+            _leave_nothing(stopping, at_once=failure is not None)
 
 
 def _started(job: Callable[..., Any], *arguments: Any, run: Run, **options: Any) -> Any:
@@ -130,12 +130,12 @@ def _started(job: Callable[..., Any], *arguments: Any, run: Run, **options: Any)
         run.progress.say(said_of(tried))
 
 
-def _leave_nothing(stopping: Stopping) -> None:
+def _leave_nothing(stopping: Stopping, at_once: bool) -> None:
     """No Java, and none of its Python workers. One that was interrupted at its start cannot be asked to end."""
     if "pyspark" in sys.modules:
         from penstock.spark.session import end_java
 
-        end_java()
+        end_java(at_once)
     if stopping.signal is not None:
         kill_descendants()
 

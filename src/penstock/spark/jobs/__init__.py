@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from penstock.spark.errors import JobFailed
 from penstock.spark.jobs.archive import ArchiveSummary, archive
-from penstock.spark.jobs.audit import AuditSummary, audit
+from penstock.spark.jobs.audit import audit
 from penstock.spark.jobs.compact import CompactSummary, compact
 from penstock.spark.jobs.dedup import DedupSummary, dedup
 from penstock.spark.jobs.drain import DrainSummary, drain
@@ -19,6 +19,7 @@ from penstock.spark.jobs.replay import ReplaySummary, Source, replay
 from penstock.spark.jobs.retire import RetireSummary, retire
 from penstock.spark.jobs.run import Run, Summary
 from penstock.spark.jobs.triage import TriageSummary, triage
+from penstock.spark.jobs.verdict import AuditSummary
 from penstock.spark.landing import Body
 from penstock.spark.server import Server
 from penstock.terminal import Bar, Lines, Quiet

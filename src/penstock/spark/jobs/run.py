@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.client import ShipmentEnded
-from penstock.spark.session import open_session
+from penstock.spark.session import ANY, Start, open_session
 from penstock.spark.source import register
 from penstock.spark.tasks import is_connect
 from penstock.terminal import Progress, Quiet
@@ -43,15 +43,16 @@ class Run:
     log: str | None = None
 
     @contextmanager
-    def session(self, name: str) -> Iterator[SparkSession]:
-        """The caller's, or a new one that is stopped at the end."""
+    def session(self, name: str, start: Start = ANY) -> Iterator[SparkSession]:
+        """The caller's, or a new one that is stopped at the end and was opened with what `start` says."""
         if self.spark is not None:
-            register(self.spark)
+            if start.source:
+                register(self.spark)
             yield self.spark
             return
         self.progress.begin("starting Spark")
         with _handlers_kept():
-            opened = open_session(f"penstock {name}", self.master, self.remote, log=self.log)
+            opened = open_session(f"penstock {name}", self.master, self.remote, log=self.log, start=start)
         self.progress.begin("")
         try:
             yield opened

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 OUTCOMES = ("processed", "dead-lettered", "failed", "expired", "purged", "moved", "collapsed")
-# The ends that nobody wanted.
+# Ends that a team looks into.
 LOST = ("dead-lettered", "failed", "expired")
 # From here on, it does not matter how often a message was handed out in vain: one more stands for all of them.
 RECEIVES_TOLD = 10

@@ -10,11 +10,11 @@ from penstock.spark.errors import JobFailed
 from penstock.spark.manifest import LEDGER, MANIFESTS, MESSAGES
 from penstock.spark.storage import Storage
 from penstock.spark.tables.plain import PlainTable
-from penstock.spark.tables.table import Merged, Partition, Retired, Table, TableFile
+from penstock.spark.tables.table import LoggedFile, Merged, Partition, Retired, Table, TableFile
 
 __all__ = [
-    "DELTA", "FORMATS", "PARQUET", "Merged", "Partition", "Retired", "Table", "TableFile", "chosen_format", "format_of",
-    "table_of",
+    "DELTA", "FORMATS", "PARQUET", "LoggedFile", "Merged", "Partition", "Retired", "Table", "TableFile",
+    "chosen_format", "format_of", "table_of",
 ]  # fmt: skip
 
 PARQUET = "parquet"

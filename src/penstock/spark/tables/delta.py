@@ -46,7 +46,7 @@ from penstock.spark.manifest import (
 from penstock.spark.storage import Storage
 from penstock.spark.tables.days import Days, day_of
 from penstock.spark.tables.log import DeltaLog, added_to, first_line
-from penstock.spark.tables.table import Merged, Partition, Retired, TableFile
+from penstock.spark.tables.table import LoggedFile, Merged, Partition, Retired, TableFile
 
 _MANIFEST = "penstock"
 # More bits than a queue or a ledger has shipments in one millisecond.
@@ -328,13 +328,24 @@ class DeltaTable:
                 f"{self._log.address} uses what the jobs do not read ({', '.join(unreadable) or 'columnMapping'}): "
                 "read it with a reader of Delta"
             )
-        found = []
-        for row in added_to(table):
-            if places is None or any(self._may_hold(row, place) for place in places):
-                constants = {name: str(row[f"partition.{name}"]) for name in self.partitions}
-                # The log has paths as parts of URLs.
-                found.append(TableFile(f"{self.root}/{unquote(row['path'])}", constants))
-        return sorted(found, key=lambda file: file.path)
+        chosen = (
+            row for row in added_to(table) if places is None or any(self._may_hold(row, place) for place in places)
+        )
+        return sorted((TableFile(self._path(row), self._constants(row)) for row in chosen), key=lambda it: it.path)
+
+    def logged(self) -> list[LoggedFile] | None:
+        table = self._log.opened()
+        rows = [] if table is None else added_to(table)
+        return [
+            LoggedFile(self._path(row), row["size_bytes"], row.get("num_records"), self._constants(row)) for row in rows
+        ]
+
+    def _path(self, row: dict[str, Any]) -> str:
+        # The log has paths as parts of URLs.
+        return f"{self.root}/{unquote(row['path'])}"
+
+    def _constants(self, row: dict[str, Any]) -> dict[str, Any]:
+        return {name: str(row[f"partition.{name}"]) for name in self.partitions}
 
     def body_type(self, places: Sequence[Place] | None) -> str | None:  # noqa: ARG002
         table = self._log.opened()

@@ -34,7 +34,7 @@ from penstock.spark.manifest import (
 )
 from penstock.spark.storage import Storage
 from penstock.spark.tables.rows import RowFile
-from penstock.spark.tables.table import Merged, Partition, Retired, TableFile
+from penstock.spark.tables.table import LoggedFile, Merged, Partition, Retired, TableFile
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,9 @@ class PlainTable:
 
     def vacuum(self, hours: int, *, dry_run: bool) -> list[str]:  # noqa: ARG002
         return []
+
+    def logged(self) -> list[LoggedFile] | None:
+        return None
 
     def body_type(self, places: Sequence[Place] | None) -> str | None:
         """A schema of JSON that has grown since is one with all of its fields."""

@@ -18,6 +18,15 @@ class TableFile(Struct, frozen=True):
     constants: dict[str, Any]
 
 
+class LoggedFile(Struct, frozen=True):
+    """One that a table's own log names. `rows` is None where the log does not say."""
+
+    path: str
+    bytes: int
+    rows: int | None
+    constants: dict[str, Any]
+
+
 class Partition(Struct, frozen=True):
     """The files with the same values in their folders' names, as far as they are worth merging."""
 
@@ -73,6 +82,10 @@ class Table(Protocol):
 
     def files(self, places: Sequence[Place] | None) -> list[TableFile]:
         """Those with the rows of these places, or of all. They may hold others as well."""
+        ...
+
+    def logged(self) -> list[LoggedFile] | None:
+        """What the table's own log says it has; None where there is no log but the manifests."""
         ...
 
     def body_type(self, places: Sequence[Place] | None) -> str | None:
