@@ -89,7 +89,7 @@ def test_without_spark_a_line_says_what_to_install(words: tuple[str, ...]) -> No
     ("words", "text"),
     [
         (("drain", "--queue", "q"), "--lake"),
-        (("drain", "--queue", "q", "--lake", "x", "--format", "json"), "go together"),
+        (("drain", "--queue", "q", "--lake", "x", "--body", "json"), "go together"),
         (("drain", "--queue", "q", "--lake", "x", "--hold", "1ms"), "at least 1s"),
         (("drain", "--queue", "q", "--lake", "x", "--master", "local", "--remote", "sc://x"), "exclude each other"),
         (("drain", "--queue", "q", "--lake", "x", "--url", "nonsense"), "not a server's address"),

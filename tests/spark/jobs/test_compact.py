@@ -142,3 +142,25 @@ def test_the_messages_of_one_queue(plant) -> None:
     plant.clock.advance(3 * 86_400)
     assert retired(plant, 1, queue="q").messages == 1
     assert plant.drained() == [b"other"]
+
+
+def test_an_audit_finds_merged_rows(plant) -> None:
+    """Before and after files are merged, when the old ones are gone, and when days are retired."""
+    for bodies in ("ab", "c"):
+        plant.send("q", *bodies)
+        drained(plant)
+        archived(plant)
+    assert plant.audit().findings == []
+    plant.send("q", "d")
+    drained(plant)
+    compacted(plant)
+    archived(plant)
+    assert plant.audit().findings == []
+    for root in ("messages", "ledger"):
+        plant.lake.table(root).vacuum(0, dry_run=False)
+    summary = plant.audit(full=True)
+    assert (summary.findings, summary.messages) == ([], 4)
+    plant.clock.advance(3 * 86_400)
+    retired(plant, 1)
+    summary = plant.audit(full=True)
+    assert (summary.findings, summary.messages, summary.retired_messages) == ([], 0, 4)
