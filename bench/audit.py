@@ -25,7 +25,8 @@ from bench.measure import Effort, Result, at_most
 from penstock.ids import before_seq
 from penstock.spark.jobs import AuditSummary, Run, Server, audit, drain
 from penstock.spark.jobs.seen import Seen, SeenManifest, keep
-from penstock.spark.lake import Lake, LakeFile, Manifest, Place
+from penstock.spark.lake import Lake
+from penstock.spark.manifest import LakeFile, Manifest, Place
 from penstock.spark.session import open_session
 
 NEW = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from devtools import lakes
-from penstock.spark.lake import Place
+from penstock.spark.manifest import Place
 
 _ROWS_A_FILE = 500_000
 _DAYS = 30

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.spark.lake import LakeFile, Manifest, Place
+from penstock.spark.manifest import LakeFile, Manifest, Place
 
 
 def put(lake: Path, place: Place, rows: pa.Table) -> Path:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from devtools.jvm import QUICK
+from devtools.object_store import NotInstalled, ObjectStore
+from tests.lacking import lacking
 from tests.servers import ThreadServer
 
 if TYPE_CHECKING:
@@ -32,6 +34,16 @@ def spark() -> Iterator[SparkSession]:
     session = open_session("tests", master="local[2,2]", settings={**QUICK, "spark.driver.memory": "1g"})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    try:
+        store = ObjectStore(tmp_path_factory.mktemp("object-store"))
+    except NotInstalled as error:
+        lacking("there is no object store", str(error))
+    yield store
+    store.close()
 
 
 @pytest.fixture

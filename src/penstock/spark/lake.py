@@ -1,36 +1,38 @@
 """The lake: where drained messages and archived ledger rows are, and how they are read.
 
-    <lake>/messages/queue=<q>/consumer=<c>/shipment=<n>/<claimed_at>.parquet
-    <lake>/ledger/consumer=<c>/export=<n>/<claimed_at>.parquet
-    <lake>/_manifests/messages/queue=<q>/consumer=<c>/<n>-<claimed_at>.json
-    <lake>/_manifests/ledger/consumer=<c>/<n>-<claimed_at>.json
+    <lake>/messages/…       a table: plain Parquet files, or one of Delta Lake (`penstock.spark.tables`)
+    <lake>/ledger/…         another, of the same format
+    <lake>/_manifests/…     one for each shipment and export in them
 
-A shipment is one file, and its name says which claim of which number it holds, so any task that writes it writes the
-same rows to the same place: a task that is tried again, or two drains at once, replace a file by its like. It appears
-in one step, on disks and on object stores alike, so a reader that knows nothing of all this, such as a glob over
-`*.parquet`, sees whole shipments only. When the file is in place its manifest is put; only what has a manifest is
-settled, and only that is what the jobs read. Nothing here talks to a server.
+When the rows of a shipment are in the table its manifest is put; only what has a manifest is settled. Nothing here
+talks to a server.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
-from pyspark.sql.types import DataType, StructField, StructType, _parse_datatype_string
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType, _parse_datatype_string
 
 from penstock.spark.errors import JobFailed
+from penstock.spark.manifest import (
+    LEDGER,
+    MESSAGES,
+    Manifest,
+    Place,
+    escaped,
+    places_below,
+    read_manifest,
+)
 from penstock.spark.storage import Storage
+from penstock.spark.tables import Table, TableFile, chosen_format, format_of, table_of
 from penstock.spark.tasks import in_task, is_connect, mapped
 
 if TYPE_CHECKING:
@@ -66,97 +68,34 @@ LEDGER_COLUMNS = {
 }
 _PLACE_OF_ROW = {"consumer": "string", "export": "bigint"}
 
-MESSAGES = "messages"
-LEDGER = "ledger"
-MANIFESTS = "_manifests"
 # Files that a task reads one after the other where Spark itself cannot.
 _FILES_PER_TASK = 8
-# What Hive, and so Spark, does not leave as it is in the name of a partition's folder.
-_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
-_MANIFEST = re.compile(
-    r"(?:queue=(?P<queue>[^/]*)/)?consumer=(?P<consumer>[^/]*)/(?P<number>\d+)-(?P<claimed>\d+)\.json"
-)
-_FILE = re.compile(
-    rf"(?:{MESSAGES}/queue=(?P<queue>[^/]*)/consumer=(?P<consumer>[^/]*)/shipment=|"
-    rf"{LEDGER}/consumer=(?P<archivist>[^/]*)/export=)(?P<number>\d+)/(?P<claimed>\d+)\.parquet"
-)
-# Of small files that are read at the same time.
-_READ_AT_ONCE = 16
 
-K = TypeVar("K")
 T = TypeVar("T")
 
 
-def escaped(name: str) -> str:
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", name)
-
-
-@dataclass(frozen=True, order=True)
-class Place:
-    """One claim of a shipment's or an export's number. An export has no queue."""
-
-    consumer: str
-    number: int
-    claimed_at: int
-    queue: str | None = None
-
-    @property
-    def folder(self) -> str:
-        last = f"export={self.number}" if self.queue is None else f"shipment={self.number}"
-        return f"{self._of_consumer()}/{last}"
-
-    @property
-    def file(self) -> str:
-        return f"{self.folder}/{self.claimed_at}.parquet"
-
-    @property
-    def manifest(self) -> str:
-        return f"{MANIFESTS}/{self._of_consumer()}/{self.number}-{self.claimed_at}.json"
-
-    def _of_consumer(self) -> str:
-        if self.queue is None:
-            return f"{LEDGER}/consumer={escaped(self.consumer)}"
-        return f"{MESSAGES}/queue={escaped(self.queue)}/consumer={escaped(self.consumer)}"
-
-
-class LakeFile(Struct, frozen=True, omit_defaults=True):
-    """`least` and `most` are the bounds of its ids, or of its numbers where it holds rows of the ledger."""
-
-    path: str
-    rows: int
-    bytes: int
-    sha256: str
-    least: str | int | None = None
-    most: str | int | None = None
-
-
-class Manifest(Struct, frozen=True, omit_defaults=True):
-    """What a shipment or an export came to. `bad` is how many of its rows have a body that did not decode; `outcomes`
-    has the number of a ledger's rows by queue and outcome. Since `retired_at` its files are no longer kept."""
-
-    consumer: str
-    number: int
-    claimed_at: int
-    rows: int
-    files: tuple[LakeFile, ...]
-    queue: str | None = None
-    bad: int = 0
-    outcomes: dict[str, dict[str, int]] = {}
-    retired_at: int | None = None
-
-    @property
-    def place(self) -> Place:
-        return Place(self.consumer, self.number, self.claimed_at, self.queue)
-
-
 class Lake:
-    def __init__(self, spark: SparkSession, root: str) -> None:
+    """`format` is what its tables are to be; without it they are as they are."""
+
+    def __init__(self, spark: SparkSession, root: str, format: str | None = None) -> None:  # noqa: A002
         self._spark = spark
+        self._wanted = format
         self.storage = Storage.at(root)
+        self.do(self.storage.check, None)  # type: ignore[arg-type]
 
     @property
     def address(self) -> str:
         return self.storage.root
+
+    @property
+    def format(self) -> str:
+        """Raises JobFailed if it is not the one that was wanted."""
+        return self.do(partial(chosen_format, self.storage, self._wanted), str)
+
+    def check_exists(self) -> None:
+        """Raises JobFailed if nothing was ever drained or archived there."""
+        if self.do(partial(format_of, self.storage), str | None) is None:  # type: ignore[arg-type]
+            raise JobFailed(f"there is no lake at {self.address}")
 
     # What is there
 
@@ -172,52 +111,33 @@ class Lake:
         """The exports that are in the lake: all, or those of a consumer."""
         return self._places(LEDGER if consumer is None else f"{LEDGER}/consumer={escaped(consumer)}")
 
+    def retired(self, root: str = MESSAGES) -> list[Place]:
+        """The shipments, or the exports, of which nothing is left in the lake because it was old enough."""
+        return self._places(root, retired=True)
+
     def archivists(self) -> list[str]:
         """Every consumer with rows of the ledger."""
         return sorted({place.consumer for place in self.exported()})
 
     def manifest(self, place: Place) -> Manifest | None:
-        return self._do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
+        """Also of what was retired."""
+        return self.do(partial(read_manifest, self.storage, place), Manifest | None)  # type: ignore[arg-type]
 
-    def manifests(self, places: Sequence[Place]) -> list[Manifest | str | None]:
-        """Each as `manifest` has it; a text says why it is none."""
-        kind: Any = list[Manifest | str | None]
-        return list(self._do(partial(_read_manifests, self.storage, places), kind))
-
-    def stored(self, *folders: str) -> dict[str, int]:
-        """Every file below these folders, and how many bytes it has."""
-        found = self._do(partial(_sizes, self.storage, folders), list[tuple[str, int]])
-        return dict(found)
-
-    def sizes(self, paths: Sequence[str]) -> list[int | None]:
-        """Of single files, as they are now. None where there is no such file."""
-        kind: Any = list[int | None]
-        return list(self._do(partial(_each, self.storage.size, paths), kind))
-
-    def files(self, queue: str) -> set[str]:
-        """The paths of all files of a queue's messages and of their manifests, whatever they are."""
-        below = f"{MESSAGES}/queue={escaped(queue)}"
-        found = self._do(partial(_paths, self.storage, (below, f"{MANIFESTS}/{below}")), list[str])
-        return set(found)
+    def held(self, places: Sequence[Place]) -> list[Place]:
+        """Those shipments of which there is anything, with a manifest or without."""
+        return self.do(partial(self.table(MESSAGES).held, places), list[Place]) if places else []
 
     def remove(self, place: Place) -> None:
-        """Its manifest first: from then on no job reads the file."""
-        self._do(partial(_remove, self.storage, place), None)  # type: ignore[arg-type]
-
-    def read(self, path: str) -> bytes | None:
-        """A file that is not one of rows. None where there is no such file."""
-        kind: Any = bytes | None
-        data: bytes | None = self._do(partial(self.storage.read, path), kind)
-        return data
-
-    def put(self, path: str, data: bytes) -> None:
-        self._do(partial(self.storage.put, path, data), None)  # type: ignore[arg-type]
+        self.do(partial(self.table(place.root).remove, place), None)  # type: ignore[arg-type]
 
     def clear_staging(self) -> None:
-        self._do(self.storage.clear_staging, None)  # type: ignore[arg-type]
+        self.do(self.storage.clear_staging, None)  # type: ignore[arg-type]
 
-    def _places(self, below: str) -> list[Place]:
-        return [Place(*known) for known in self._do(partial(_places_below, self.storage, below), list[Any])]
+    def table(self, root: str) -> Table:
+        return table_of(self.storage, root, self.format)
+
+    def _places(self, below: str, *, retired: bool = False) -> list[Place]:
+        return self.do(partial(places_below, self.storage, below, retired=retired), list[Place])
 
     # Rows
 
@@ -226,46 +146,60 @@ class Lake:
         as JSON or text is as it was drained; `bad_record` is there whether or not anything was bad."""
         wanted = columns or (*MESSAGE_COLUMNS, "bad_record", *_PLACE_OF_MESSAGE)
         types = MESSAGE_COLUMNS | {"bad_record": "binary"} | _PLACE_OF_MESSAGE
-        chosen = self.shipped() if places is None else places
-        if "body" in wanted and chosen:
-            types["body"] = self._do(partial(_body_type, self.storage, _latest(chosen)), str)
-        return self._read(MESSAGES, chosen, types, _PLACE_OF_MESSAGE, wanted)
+        table = self.table(MESSAGES)
+        if "body" in wanted:
+            body = self.do(partial(table.body_type, places), str | None)  # type: ignore[arg-type]
+            types["body"] = body or types["body"]
+        return self._read(table, places, types, _PLACE_OF_MESSAGE, "claimed_at", wanted)
 
     def read_ledger(self, *columns: str, places: Sequence[Place] | None = None) -> DataFrame:
         types = LEDGER_COLUMNS | _PLACE_OF_ROW
-        chosen = self.exported() if places is None else places
-        return self._read(LEDGER, chosen, types, _PLACE_OF_ROW, columns or tuple(types))
+        return self._read(self.table(LEDGER), places, types, _PLACE_OF_ROW, "exported_at", columns or tuple(types))
 
     def _read(
         self,
-        root: str,
-        places: Sequence[Place],
+        table: Table,
+        places: Sequence[Place] | None,
         types: dict[str, str],
         of_place: dict[str, str],
+        claimed_at: str,
         wanted: tuple[str, ...],
     ) -> DataFrame:
         # Spark would guess at the partitions' types: a queue called 007 is not the number 7.
-        asked = {name: types[name] for name in dict.fromkeys((*wanted, *of_place))}
+        asked = {name: types[name] for name in dict.fromkeys((*wanted, *of_place, claimed_at))}
         schema = ", ".join(f"`{name}` {kind}" for name, kind in asked.items())
-        if not places:
+        files = self.do(partial(table.files, places), list[TableFile])
+        if not files:
             return self._spark.createDataFrame([], schema).select(*wanted)
         if self._is_readable_by_spark():
-            reader = self._spark.read.schema(schema).option("basePath", self._for_spark(root))
-            return reader.parquet(*(self._for_spark(place.file) for place in places)).select(*wanted)
-        return self._read_in_tasks(places, schema).select(*wanted)
+            reader = self._spark.read.schema(schema).option("basePath", self._for_spark(table.root))
+            rows = reader.parquet(*(self._for_spark(file.path) for file in files))
+        else:
+            rows = self._read_in_tasks(files, schema)
+        if table.mixes_places and places is not None:
+            rows = self._only(rows, places, claimed_at)
+        return rows.select(*wanted)
 
-    def _read_in_tasks(self, places: Sequence[Place], schema: str) -> DataFrame:
+    def _only(self, rows: DataFrame, places: Sequence[Place], claimed_at: str) -> DataFrame:
+        number = "shipment" if "shipment" in rows.columns else "export"
+        known = [(place.queue, place.consumer, place.number, place.claimed_at) for place in places]
+        of = self._spark.createDataFrame(known, "q string, c string, n bigint, at bigint")
+        held = (F.col("consumer") == of.c) & (F.col(number) == of.n) & (F.unix_millis(claimed_at) == of.at)
+        if number == "shipment":
+            held &= F.col("queue") == of.q
+        return rows.join(F.broadcast(of), held, "left_semi")
+
+    def _read_in_tasks(self, files: Sequence[TableFile], schema: str) -> DataFrame:
         """For storage that Arrow reaches and this Spark does not."""
-        known = [(place.file, place.queue, place.consumer, place.number) for place in places]
-        listed = self._spark.createDataFrame(known, "file string, queue string, consumer string, number bigint")
-        tasks = -(-len(known) // _FILES_PER_TASK)
+        listed = self._spark.createDataFrame([(msgspec.json.encode(file),) for file in files], "file binary")
+        tasks = -(-len(files) // _FILES_PER_TASK)
         kinds = to_arrow_schema(_as_struct(schema), timezone="UTC")
         storage = self.storage
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                for row in batch.to_pylist():
-                    yield from _rows_of(storage, row, kinds)
+                for row in batch["file"].to_pylist():
+                    yield from _rows_of(storage, msgspec.json.decode(row, type=TableFile), kinds)
 
         return mapped(listed.repartition(tasks), read, schema)
 
@@ -287,121 +221,15 @@ class Lake:
         address = self.storage.address(path)
         return f"file:{address}" if self.storage.scheme == "file" else address
 
-    def _do(self, look: Callable[[], T], kind: type[T]) -> T:
+    def do(self, look: Callable[[], T], kind: type[T]) -> T:
         """Where the storage is in reach: here, or for a session of Spark Connect on its cluster."""
         return in_task(self._spark, look, kind) if is_connect(self._spark) else look()
 
 
-def read_manifest(storage: Storage, place: Place) -> Manifest | None:
-    data = storage.read(place.manifest)
-    if data is None:
-        return None
-    try:
-        return msgspec.json.decode(data, type=Manifest)
-    except msgspec.DecodeError as error:
-        raise JobFailed(f"{storage.address(place.manifest)} is not a manifest: {error}") from None
-
-
-def _read_manifests(storage: Storage, places: Sequence[Place]) -> list[Manifest | str | None]:
-    def read(place: Place) -> Manifest | str | None:
-        try:
-            manifest = read_manifest(storage, place)
-        except JobFailed as error:
-            return str(error)
-        if manifest is not None and manifest.place != place:
-            return f"{storage.address(place.manifest)} is not the manifest of what its name says"
-        return manifest
-
-    return _each(read, places)
-
-
-def _sizes(storage: Storage, folders: Sequence[str]) -> list[tuple[str, int]]:
-    return [(file.path, file.bytes) for folder in folders for file in storage.files(folder)]
-
-
-def _each(look: Callable[[K], T], which: Sequence[K]) -> list[T]:
-    """What a look at small files takes is mostly the way there."""
-    if len(which) < _READ_AT_ONCE:
-        return [look(one) for one in which]
-    with ThreadPoolExecutor(_READ_AT_ONCE, "look") as pool:
-        return list(pool.map(look, which))
-
-
-def _paths(storage: Storage, folders: Sequence[str]) -> list[str]:
-    return [file.path for folder in folders for file in storage.files(folder)]
-
-
-def _remove(storage: Storage, place: Place) -> None:
-    storage.remove(place.manifest)
-    storage.remove(place.file)
-    storage.remove_empty(place.folder)
-
-
-def _places_below(storage: Storage, below: str) -> list[tuple[str, int, int, str | None]]:
-    """Of the manifests there, as the fields of a place."""
-    places = [place_of_manifest(file.path) for file in storage.files(f"{MANIFESTS}/{below}")]
-    found = [(it.consumer, it.number, it.claimed_at, it.queue) for it in places if it is not None]
-    return sorted(found, key=lambda it: (it[3] or "", *it[:3]))
-
-
-def place_of_manifest(path: str) -> Place | None:
-    """What the name of a manifest says that it is of."""
-    name = _MANIFEST.search(path)
-    if name is None:
-        return None
-    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
-    return Place(unquote(name["consumer"]), int(name["number"]), int(name["claimed"]), queue)
-
-
-def place_of_file(path: str) -> Place | None:
-    """What the name of a file of rows says that it holds."""
-    name = _FILE.fullmatch(path)
-    if name is None:
-        return None
-    queue = name["queue"] if name["queue"] is None else unquote(name["queue"])
-    return Place(unquote(name["consumer"] or name["archivist"]), int(name["number"]), int(name["claimed"]), queue)
-
-
-def _latest(places: Sequence[Place]) -> list[Place]:
-    """The last of each queue and consumer, the newest of them first."""
-    last = {(place.queue, place.consumer): place for place in sorted(places)}
-    return sorted(last.values(), key=lambda place: -place.claimed_at)
-
-
-def _body_type(storage: Storage, places: Sequence[Place]) -> str:
-    """What bodies are: a schema of JSON that has grown since is one with all of its fields."""
-    kinds: list[DataType] = []
-    for place in places:
-        with storage.open(place.file) as file:
-            kinds.append(from_arrow_type(pq.read_schema(file).field("body").type))
-    kind = kinds[0]
-    for other in kinds[1:]:
-        kind = _merged(kind, other)
-    return kind.simpleString()
-
-
-def _merged(kind: DataType, other: DataType) -> DataType:
-    if isinstance(kind, StructType) and isinstance(other, StructType):
-        known = {field.name: field for field in kind}
-        for field in other:
-            before = known.get(field.name)
-            merged = field.dataType if before is None else _merged(before.dataType, field.dataType)
-            known[field.name] = StructField(field.name, merged)
-        return StructType(list(known.values()))
-    if kind != other:
-        raise JobFailed(
-            f"the lake holds bodies of two kinds, {kind.simpleString()} and {other.simpleString()}: "
-            "drain to one lake in one way"
-        )
-    return kind
-
-
-def _rows_of(storage: Storage, place: dict[str, Any], kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in these columns: those that only its place knows are added, and those that it lacks null."""
-    constants = {"shipment": place["number"], "export": place["number"], "consumer": place["consumer"]}
-    if place["queue"] is not None:
-        constants["queue"] = place["queue"]
-    with storage.open(place["file"]) as source:
+def _rows_of(storage: Storage, known: TableFile, kinds: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in these columns: those that only its path tells are added, and those that it lacks null."""
+    constants = known.constants
+    with storage.open(known.path) as source:
         file = pq.ParquetFile(source)
         there = [name for name in kinds.names if name in file.schema_arrow.names and name not in constants]
         for batch in file.iter_batches(columns=there):

@@ -6,43 +6,36 @@ however large the shipment is. Doing it again, or twice at the same time, comes 
 
 from __future__ import annotations
 
-import hashlib
 import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from msgspec import Struct
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, StringType, StructType, _parse_datatype_string
 
-from penstock.client import ClientError, Export, Shipment, ShipmentEnded
+from penstock.client import Client, ClientError, Export, Shipment, ShipmentEnded
 from penstock.spark.codec import decoder_of
-from penstock.spark.errors import ShipmentGone
-from penstock.spark.lake import LEDGER_COLUMNS, LakeFile, Manifest, Place, read_manifest
+from penstock.spark.errors import JobFailed, ShipmentGone
+from penstock.spark.lake import LEDGER_COLUMNS
+from penstock.spark.manifest import Manifest, Place
 from penstock.spark.server import Server
 from penstock.spark.storage import Storage
+from penstock.spark.tables import PARQUET, Table, table_of
 from penstock.spark.tasks import in_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A row group: large enough for readers, small enough to be held.
-_GROUP_ROWS = 128 * 1024
-_GROUP_BYTES = 64 * 1024 * 1024
 _PAGES_AHEAD = 2
 _INSTANT = pa.timestamp("us", "UTC")
-# What repeats from row to row. An attempt to find repetitions among ids and bodies takes longer than writing them.
-_REPEATED = ["content_type", "receives", "claimed_at", "group", "queue", "outcome", "exported_at"]
 _KEPT = ("id", "body", "content_type", "attributes", "sent_at", "receives", "claimed_at", "group")
-
+_GIVEN_BACK = ("released", "lost")
 _BYTES = BinaryType()
 
 T = TypeVar("T")
@@ -81,6 +74,7 @@ class Landing:
     batch: Shipment | Export
     format: str = "binary"
     kind: DataType = _BYTES
+    table_format: str = PARQUET
 
     @property
     def place(self) -> Place:
@@ -96,29 +90,21 @@ class Landing:
     def run(self, spark: SparkSession) -> Landed:
         return in_task(spark, self.land, Landed)
 
+    @property
+    def table(self) -> Table:
+        return table_of(self.storage, self.place.root, self.table_format)
+
     def land(self) -> Landed:
         """In the task. What the server answers is told, not raised: requests were retried already, so that another
         attempt would not help."""
-        place, storage = self.place, self.storage
-        known = read_manifest(storage, place)
-        if known is not None and all(storage.size(file.path) == file.bytes for file in known.files):
-            return Landed(known)
-        others = [name for name in storage.names(place.folder) if name != f"{place.claimed_at}.parquet"]
-        if others:
-            return Landed(
-                error=f"{storage.address(place.folder)} holds rows of another claim of number {place.number}: the "
-                "queue or the store was created again. Use another lake or another consumer"
-            )
         try:
-            manifest = self._write()
+            return Landed(self.table.known(self.place) or self._write())
         except ShipmentEnded as error:
             return Landed(ended=error.how)
-        except ClientError as error:
+        except (ClientError, JobFailed) as error:
             return Landed(error=str(error))
-        return Landed(manifest)
 
     def _write(self) -> Manifest:
-        place, storage = self.place, self.storage
         with self.server.client() as client:
             if isinstance(self.batch, Shipment):
                 pages = client.arrow.read_shipment(self.batch, 0, self.batch.messages)
@@ -126,74 +112,17 @@ class Landing:
             else:
                 pages = client.arrow.read_export(self.batch, self.batch.after, self.batch.through)
                 shaped = partial(_ledger_rows, self)
-            tally = _Tally()
-            with storage.writing(place.file) as name:
-                _write_file(name, map(shaped, ahead(pages, _PAGES_AHEAD)), tally)
-                if tally.rows != self.rows:
-                    raise ShipmentGone(f"of {self.rows:,} rows only {tally.rows:,} were read", "purged")
-                size, digest = Path(name).stat().st_size, _digest(name)
-        file = LakeFile(place.file, tally.rows, size, digest, tally.least, tally.most)
-        manifest = Manifest(
-            place.consumer, place.number, place.claimed_at, tally.rows, (file,), place.queue, tally.bad, tally.outcomes
-        )
-        storage.put(place.manifest, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
-        return manifest
+            batches = map(shaped, ahead(pages, _PAGES_AHEAD))
+            return self.table.write(self.place, batches, self.rows, partial(self._check, client))
 
-
-class _Tally:
-    """What is known of the rows of a file when they have been written."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.bad = 0
-        self.least: str | int | None = None
-        self.most: str | int | None = None
-        self.outcomes: dict[str, dict[str, int]] = {}
-
-    def add(self, rows: pa.Table) -> None:
-        self.rows += rows.num_rows
-        key = "id" if "number" not in rows.column_names else "number"
-        bounds = pc.min_max(rows[key]).as_py()
-        self.least = bounds["min"] if self.least is None else min(self.least, bounds["min"])
-        self.most = bounds["max"] if self.most is None else max(self.most, bounds["max"])
-        if "bad_record" in rows.column_names:
-            self.bad += rows.num_rows - rows["bad_record"].null_count
-        if key == "number":
-            for row in rows.group_by(["queue", "outcome"]).aggregate([([], "count_all")]).to_pylist():
-                of_queue = self.outcomes.setdefault(row["queue"], {})
-                of_queue[row["outcome"]] = of_queue.get(row["outcome"], 0) + row["count_all"]
-
-
-def _write_file(name: str, batches: Iterator[pa.RecordBatch], tally: _Tally) -> None:
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    writer: pq.ParquetWriter | None = None
-
-    def flush() -> None:
-        nonlocal rows, size, writer
-        table = pa.Table.from_batches(held)
-        if writer is None:
-            repeated = [column for column in _REPEATED if column in table.column_names]
-            writer = pq.ParquetWriter(
-                name, table.schema, compression="zstd", compression_level=1, use_dictionary=repeated
-            )
-        writer.write_table(table, row_group_size=_GROUP_ROWS)
-        tally.add(table)
-        held.clear()
-        rows = size = 0
-
-    try:
-        for batch in batches:
-            held.append(batch)
-            rows += batch.num_rows
-            size += batch.nbytes
-            if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
-                flush()
-        if held:
-            flush()
-    finally:
-        if writer is not None:
-            writer.close()
+    def _check(self, client: Client) -> None:
+        """That it is still this consumer's. An export stays one, whatever happens."""
+        if isinstance(self.batch, Shipment):
+            shipment = client.shipment(self.batch)
+            if shipment.state in _GIVEN_BACK:
+                raise ShipmentGone("its messages are the queue's again", shipment.state)
+            if shipment.claimed_at != self.batch.claimed_at:
+                raise ShipmentGone("its number is another claim's by now", "lost")
 
 
 def _messages(landing: Landing, page: pa.RecordBatch) -> pa.RecordBatch:
@@ -218,11 +147,6 @@ def _ledger_rows(landing: Landing, page: pa.RecordBatch) -> pa.RecordBatch:
 
 def _repeated(instant: int, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(instant * 1000, pa.int64()).cast(_INSTANT), rows)
-
-
-def _digest(name: str) -> str:
-    with open(name, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def ahead(items: Iterator[T], count: int) -> Iterator[T]:

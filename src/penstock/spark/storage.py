@@ -1,22 +1,23 @@
 """Where a lake is kept: whole files by name, on any storage that Arrow reaches.
 
-A file appears in one step or not at all, whatever dies on the way. On disks and on HDFS it is written elsewhere in the
-lake, under a name that no reader looks for, and renamed; on object stores, where a rename is a copy that can be seen
-half done, it is written on this machine and put as a whole. What has appeared is on stable media: a message is settled
-because of it. Nothing here knows what is in a file, and nothing passes through the JVM.
+A file appears in one step or not at all, whatever dies on the way. It is written in the lake's folder `_staging`, under
+a name that no reader looks for. From there it is renamed, or, on object stores that cannot rename, copied by the store
+itself, in one request. It is never streamed to its own name: Arrow's streams can only be closed, not given up, and one
+that is closed after an error puts what it has. What has appeared is on stable media: a message is settled because of
+it. Nothing here knows what is in a file, and nothing passes through the JVM.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,9 +27,15 @@ from penstock.spark.errors import JobFailed
 
 # Hadoop's names of what has another one elsewhere.
 _ALIASES = {"s3a": "s3", "s3n": "s3"}
-_ON_DISK = ("file", "hdfs", "viewfs")
+_S3 = ("s3", *_ALIASES)
+_HADOOP = ("hdfs", "viewfs")
+# Azure renames where an account has a hierarchical namespace, and refuses to elsewhere.
+_RENAMING = ("file", *_HADOOP, "abfs", "abfss")
 _STAGING = "_staging"
-_COPIED_BYTES = 16 * 1024 * 1024
+# A writer that is alive writes more often.
+_ABANDONED_AFTER = timedelta(hours=1)
+# Sent at the same time, in parts, and held in memory until they are.
+_SENT_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, order=True)
@@ -41,13 +48,16 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Storage:
-    """A folder and what is below it. It can be pickled: a task has the same one."""
+    """A folder and what is below it. It can be pickled: a task has the same one.
+
+    What a storage needs to be told can follow its address as a query (`?region=eu-west-1`), but never a secret: it is
+    shown, and kept by servers. Credentials come from the environment."""
 
     root: str
 
     @classmethod
     def at(cls, address: str) -> Storage:
-        """Raises JobFailed for an address that no storage has."""
+        """Raises JobFailed for what cannot be an address."""
         if not address.strip():
             raise JobFailed("a lake needs a path")
         scheme = scheme_of(address)
@@ -55,9 +65,9 @@ class Storage:
             # Tasks may have another working directory.
             path = urlsplit(address).path if address.startswith("file:") else address
             return cls(str(Path(path).absolute()))
-        storage = cls(address.rstrip("/"))
-        storage._open()
-        return storage
+        base, mark, query = address.partition("?")
+        _refuse_secrets(address)
+        return cls(f"{base.rstrip('/')}{mark}{query}")
 
     @property
     def scheme(self) -> str:
@@ -66,13 +76,32 @@ class Storage:
     @property
     def renames(self) -> bool:
         """Whether a file can be renamed in one step."""
-        return self.scheme in _ON_DISK
+        return self.scheme in _RENAMING
 
     def address(self, path: str = "") -> str:
         """As Spark and others are told it."""
-        return f"{self.root}/{path}" if path else self.root
+        base = self.root if self.scheme == "file" else self.root.partition("?")[0]
+        return f"{base}/{path}" if path else base
+
+    def address_elsewhere(self, path: str = "") -> str:
+        """As those are told it that do not know Hadoop's names."""
+        return _elsewhere(self.address(path))
 
     # Reading
+
+    def check(self) -> None:
+        """Raises JobFailed where no store answers, or one that refuses."""
+        if self.scheme == "file":
+            return
+        system, root = self._open()
+        try:
+            top = root.partition("/")[0]
+            is_there = self.scheme in _HADOOP or system.get_file_info(top).type != fs.FileType.NotFound
+            system.get_file_info(root)
+        except (pa.ArrowException, OSError) as error:
+            raise JobFailed(f"{self.address()} cannot be reached: {_line(error)}") from None
+        if not is_there:
+            raise JobFailed(f"{self.address()} cannot be reached: there is no {top}")
 
     def names(self, folder: str) -> list[str]:
         """Of the files and folders in a folder, sorted; none where it does not exist."""
@@ -117,15 +146,18 @@ class Storage:
         if self.scheme == "file":
             staged = f"{self.root}/{_STAGING}/{uuid4().hex}"
             Path(staged).parent.mkdir(parents=True, exist_ok=True)
-        else:
-            handle, staged = tempfile.mkstemp(prefix="penstock-")
-            os.close(handle)
-        try:
+            try:
+                yield staged
+                self._rename(staged, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(staged)
+            return
+        # Without a name of its own: it is gone with this process, whatever that dies of.
+        with tempfile.TemporaryFile() as written:
+            staged = f"/proc/self/fd/{written.fileno()}"
             yield staged
-            self._publish(staged, path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(staged)
+            self._send(staged, path)
 
     def remove(self, path: str) -> None:
         """A file that does not exist is fine."""
@@ -139,31 +171,53 @@ class Storage:
             with suppress(OSError):
                 os.rmdir(f"{self.root}/{folder}")
 
-    def clear_staging(self) -> None:
-        """What dead writers have left. One that is alive after all begins again."""
-        system, root = self._open()
-        if self.renames:
-            with suppress(FileNotFoundError):
-                system.delete_dir(f"{root}/{_STAGING}")
-
-    def _publish(self, staged: str, path: str) -> None:
+    def sync(self, *paths: str) -> None:
+        """Bring to stable media what others have written to these files; what object stores have is there already."""
         if self.scheme == "file":
-            target = Path(self.root, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _sync(staged)
-            os.replace(staged, target)
-            for made in (target.parent, *_made_with(target.parent, Path(self.root))):
-                _sync(str(made))
-            return
+            for path in paths:
+                _sync(f"{self.root}/{path}")
+            for folder in {path.rpartition("/")[0] for path in paths}:
+                for made in (Path(self.root, folder), *_made_with(Path(self.root, folder), Path(self.root))):
+                    _sync(str(made))
+
+    def clear_staging(self, older_than: timedelta = _ABANDONED_AFTER) -> None:
+        """What dead writers have left. One that is alive after all begins again."""
+        system, _ = self._open()
+        latest = datetime.now(UTC) - older_than
+        for info in self._list(_STAGING, recursive=True):
+            if info.type == fs.FileType.File and info.mtime is not None and info.mtime < latest:
+                with suppress(FileNotFoundError):
+                    system.delete_file(info.path)
+
+    def _rename(self, staged: str, path: str) -> None:
+        target = Path(self.root, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sync(staged)
+        os.replace(staged, target)
+        for made in (target.parent, *_made_with(target.parent, Path(self.root))):
+            _sync(str(made))
+
+    def _send(self, staged: str, path: str) -> None:
         system, root = self._open()
-        if not self.renames:
-            _copy(staged, system, f"{root}/{path}")
-            return
-        beside = f"{root}/{_STAGING}/{uuid4().hex}"
-        for folder in (f"{root}/{_STAGING}", f"{root}/{path}".rpartition("/")[0]):
-            system.create_dir(folder, recursive=True)
-        _copy(staged, system, beside)
-        system.move(beside, f"{root}/{path}")
+        target, beside = f"{root}/{path}", f"{root}/{_STAGING}/{uuid4().hex}"
+        try:
+            if self.renames:
+                for folder in (f"{root}/{_STAGING}", target.rpartition("/")[0]):
+                    system.create_dir(folder, recursive=True)
+            _stream(staged, system, beside)
+            if self.scheme in _HADOOP:
+                # It renames to no name that is taken. What has it is the like of this file.
+                with suppress(FileNotFoundError):
+                    system.delete_file(target)
+            if self.renames:
+                system.move(beside, target)
+            else:
+                system.copy_file(beside, target)
+        except NotImplementedError as error:
+            raise JobFailed(f"{self.address()} cannot hold a lake: {_line(error)}") from None
+        finally:
+            with suppress(Exception):
+                system.delete_file(beside)
 
     def _list(self, folder: str, recursive: bool) -> list[fs.FileInfo]:
         system, root = self._open()
@@ -182,33 +236,52 @@ def scheme_of(address: str) -> str:
     return scheme.lower() if colon and "/" not in scheme else "file"
 
 
+def _elsewhere(address: str) -> str:
+    scheme = scheme_of(address)
+    return address if scheme == "file" else _ALIASES.get(scheme, scheme) + address[len(scheme) :]
+
+
 @cache
 def _opened(root: str) -> tuple[fs.FileSystem, str]:
     scheme = scheme_of(root)
     if scheme == "file":
         return fs.LocalFileSystem(), root
-    address = _ALIASES.get(scheme, scheme) + root[len(scheme) :]
+    address = _elsewhere(root)
+    if scheme in _S3:
+        # A small file is then one request, not three.
+        base, _, query = address.partition("?")
+        address = f"{base}?{urlencode({'allow_delayed_open': 'true', **dict(parse_qsl(query))})}"
     try:
         system, path = fs.FileSystem.from_uri(address)
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
-        raise JobFailed(f"no storage answers to {root}: {str(error).splitlines()[0]}") from None
+        raise JobFailed(f"no storage answers to {root}: {_line(error)}") from None
     return system, path.rstrip("/")
+
+
+def _refuse_secrets(address: str) -> None:
+    parts = urlsplit(address)
+    named = [name for name, _ in parse_qsl(parts.query) if any(word in name for word in ("secret", "key", "token"))]
+    if parts.password is not None or named or (parts.scheme in _S3 and parts.username is not None):
+        raise JobFailed("a lake's address may not hold credentials: put them into the environment")
+
+
+def _line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _below(root: str, path: str) -> str:
     return path.removeprefix(f"{root}/")
 
 
-def _copy(staged: str, system: fs.FileSystem, path: str) -> None:
-    """What an object store was given in part never appears if this process dies. If it goes on, Arrow completes what
-    it has begun: that is taken away."""
-    try:
-        with open(staged, "rb") as source, system.open_output_stream(path, compression=None) as sink:
-            shutil.copyfileobj(source, sink, _COPIED_BYTES)
-    except BaseException:
-        with suppress(Exception):
-            system.delete_file(path)
-        raise
+def _stream(staged: str, system: fs.FileSystem, path: str) -> None:
+    with pa.memory_map(staged) as source, system.open_output_stream(path, compression=None) as sink:
+        size = source.size()
+        while data := source.read_buffer(_SENT_BYTES):
+            sink.write(data)
+            sink.flush()
+    found = system.get_file_info(path).size
+    if found != size:
+        raise OSError(f"{path} has {found} bytes, not {size}")
 
 
 def _sync(path: str) -> None:

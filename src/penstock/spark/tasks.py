@@ -7,7 +7,7 @@ Spark Connect, this is also how a program looks at files that only the cluster c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -31,6 +32,25 @@ def in_task(spark: SparkSession, function: Callable[[], T], kind: type[T]) -> T:
 
     [row] = mapped(spark.range(0, 1, 1, 1), run, "told binary").collect()
     return msgspec.json.decode(bytes(row.told), type=kind)
+
+
+def each_in_task(spark: SparkSession, function: Callable[[S], T], items: Sequence[S], kind: type[T]) -> list[T]:
+    """What the function returns of each item, in any order: a task each. Items are values of JSON or structs."""
+    if not items:
+        return []
+    of = type(items[0])
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for item in batch["item"].to_pylist():
+                told = msgspec.json.encode(function(msgspec.json.decode(item, type=of)))
+                yield pa.RecordBatch.from_pydict({"told": [told]})
+
+    listed = spark.createDataFrame(
+        [(number, msgspec.json.encode(it)) for number, it in enumerate(items)], "n int, item binary"
+    )
+    spread = listed.repartitionByRange(len(items), "n").select("item")
+    return [msgspec.json.decode(bytes(row.told), type=kind) for row in mapped(spread, run, "told binary").collect()]
 
 
 def mapped(

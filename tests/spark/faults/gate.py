@@ -1,7 +1,7 @@
 """A gate before a server: it lets requests through, and holds the one that a test waits for.
 
 So a test stops a job at a point that it names, a request before it is made or an answer before it arrives, and learns
-which process is waiting there. Requests come with a Content-Length, as the client's do.
+which process is waiting there. It may stand before any server: Penstock's, or an object store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from devtools.programs import Program
 
-_HOP = ("connection", "transfer-encoding", "content-length", "keep-alive")
+_HOP = ("connection", "transfer-encoding", "content-length", "keep-alive", "expect")
 
 
 @dataclass
@@ -81,6 +81,7 @@ class Gate:
         self.keys: Counter[str] = Counter()
         self._held: list[Held] = []
         self._all: list[Held] = []
+        self._refused: list[str] = []
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._accept)]
         self._connections: list[socket.socket] = []
@@ -93,6 +94,11 @@ class Gate:
             self._held.append(held)
             self._all.append(held)
         return held
+
+    def refuse(self, pattern: str) -> None:
+        """From now on the server seems to fail at every request whose method and path match the pattern."""
+        with self._lock:
+            self._refused.append(pattern)
 
     def lead_to(self, url: str | None) -> None:
         """From now on; without a server, connections end as they do where none listens."""
@@ -145,12 +151,18 @@ class Gate:
         while text := line().decode("latin-1").strip():
             name, _, value = text.partition(":")
             headers[name.lower()] = value.strip()
-        body = read(int(headers.get("content-length", 0)))
+        if "expect" in headers:
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        is_chunked = headers.get("transfer-encoding") == "chunked"
+        body = b"".join(_chunks(line, read)) if is_chunked else read(int(headers.get("content-length", 0)))
         held = self._match(f"{method} {path}", headers.get("idempotency-key", ""))
         if held is not None and not held.answered and not held.stop_here(peer, self._port):
             return False
         if self._upstream is None:
             return False
+        if any(re.search(pattern, f"{method} {path}") for pattern in self._refused):
+            connection.sendall(b"HTTP/1.1 500 Refused\r\nContent-Length: 0\r\n\r\n")
+            return True
         upstream = http.client.HTTPConnection(self._upstream, timeout=60)
         try:
             passed = {name: value for name, value in headers.items() if name not in _HOP}
@@ -164,7 +176,7 @@ class Gate:
         head = [f"HTTP/1.1 {answer.status} {answer.reason}"]
         head += [f"{name}: {value}" for name, value in answer.getheaders() if name.lower() not in _HOP]
         if answer.status != 204:
-            head.append(f"Content-Length: {len(content)}")
+            head.append(f"Content-Length: {answer.getheader('content-length') if method == 'HEAD' else len(content)}")
         connection.sendall("\r\n".join([*head, "", ""]).encode("latin-1") + content)
         return True
 
@@ -182,6 +194,14 @@ class Gate:
                     held.key = key
                     return held
         return None
+
+
+def _chunks(line: Callable[[], bytes], read: Callable[[int], bytes]) -> Iterator[bytes]:
+    while size := int(line().partition(b";")[0], 16):
+        yield read(size)
+        line()
+    while line().strip():
+        pass  # what follows the last chunk
 
 
 def owner_of(port: int, peer_port: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 from devtools.jvm import QUICK
 from devtools.programs import Program
 
-_HERE = Path(__file__).parents[3]
+# Of a process that finds the tests, and the same source as this one.
+PATH = os.pathsep.join([str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def start(place: Path, name: str, what: str, environ: dict[str, str] | None = None, **options: object) -> Program:
     """A process of its own that does `what`: one of the functions of this module."""
     command = (sys.executable, "-m", "tests.spark.faults.work", what, json.dumps(options))
-    return Program(place, name, *command, environ={"PYTHONPATH": str(_HERE), **(environ or {})})
+    return Program(place, name, *command, environ={"PYTHONPATH": PATH, **(environ or {})})
 
 
 def stream(spark: Any, url: str, folder: str, limit: int = 1000, consumer: str = "stream") -> None:
@@ -61,12 +63,12 @@ def read(spark: Any, url: str) -> None:
     sys.stdout.write(json.dumps(sorted(bytes(row.body).decode() for row in rows)))
 
 
-def others(spark: Any, url: str, folder: str) -> None:
+def others(spark: Any, url: str, folder: str, lake: str | None = None) -> None:
     """The rest of the jobs, on JSON messages in the queue "q"; says what each came to."""
     from penstock.spark.jobs import Body, Run, Server, Source, archive, audit, dedup, drain, replay, triage
     from penstock.spark.report import report
 
-    server, run, lake = Server(url), Run(spark), f"{folder}/lake"
+    server, run, lake = Server(url), Run(spark), lake or f"{folder}/lake"
     told: dict[str, object] = {"triaged": triage(server, "q", run=run).messages}
     drained = drain(server, "q", lake, body=Body("json", "n INT"), run=run)
     told |= {"drained": drained.messages, "bad": drained.bad_records, "archived": archive(server, lake, run=run).rows}
@@ -82,6 +84,14 @@ def drain(spark: Any, url: str, lake: str, limit: int) -> None:
     from penstock.spark.jobs import Run, Server, drain
 
     drain(Server(url), "q", lake, limit=limit, run=Run(spark))
+
+
+def drain_and_read(spark: Any, url: str, lake: str, limit: int) -> None:
+    """Says which ids the lake then holds, as often as it does."""
+    from penstock.spark.lake import Lake
+
+    drain(spark, url, lake, limit)
+    sys.stdout.write(json.dumps(sorted(row.id for row in Lake(spark, lake).read_messages("id").collect())))
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import apsw
 import msgspec
@@ -17,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.client import ShipmentRef
-from penstock.spark.jobs import JobFailed
+from penstock.spark.jobs import JobFailed, Run, retire
 from penstock.spark.jobs.inventory import named
-from penstock.spark.lake import LakeFile, Manifest, Place
+from penstock.spark.manifest import LakeFile, Manifest, Place
 from tests.lacking import path_of
 from tests.spark.jobs.test_drain import land
 
@@ -52,7 +51,7 @@ def rows_of(plant, number: int) -> pa.Table:
     return pq.ParquetFile(file_of(plant, number)).read()
 
 
-def put(plant, place: Place, rows: pa.Table, **more: Any) -> None:
+def put(plant, place: Place, rows: pa.Table) -> None:
     """A file with its manifest, as a drain would put them."""
     file = Path(plant.root, place.file)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +59,7 @@ def put(plant, place: Place, rows: pa.Table, **more: Any) -> None:
     data, ids = file.read_bytes(), rows["id"].to_pylist()
     digest = hashlib.sha256(data).hexdigest()
     whole = LakeFile(place.file, rows.num_rows, len(data), digest, min(ids), max(ids))
-    manifest = Manifest(place.consumer, place.number, place.claimed_at, rows.num_rows, (whole,), place.queue, **more)
+    manifest = Manifest(place.consumer, place.number, place.claimed_at, rows.num_rows, (whole,), place.queue)
     target = Path(plant.root, place.manifest)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(msgspec.json.encode(manifest))
@@ -176,12 +175,11 @@ def test_a_shipment_of_which_nobody_says_where_it_is(busy) -> None:
 
 
 def test_what_was_retired(busy) -> None:
-    place, rows = place_of(busy, 1), rows_of(busy, 1)
-    put(busy, place, rows, retired_at=1)
-    Path(busy.root, place.file).unlink()
-    summary = busy.audit()
-    assert (summary.findings, summary.messages, summary.retired_messages) == ([], 1, 2)
-    assert busy.audit().findings == []
+    now = busy.clock() + 48 * HOUR_MS
+    assert retire(busy.root, 1, queue="q", now_ms=now, run=Run(busy.spark)).messages == 3
+    for _ in range(2):
+        summary = busy.audit()
+        assert (summary.findings, summary.messages, summary.retired_messages) == ([], 0, 3)
 
 
 def test_what_the_server_has_forgotten(busy) -> None:
@@ -395,7 +393,7 @@ def test_the_record_of_another_store(busy) -> None:
 
 
 def test_beside_drains_that_run(plant) -> None:
-    """Whatever is between two of its steps is no finding."""
+    """What is between two of its steps is not a finding."""
     ended = threading.Event()
     failed: list[BaseException] = []
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from devtools import lakes
-from penstock.spark.lake import LEDGER_COLUMNS, Place
+from penstock.spark.lake import LEDGER_COLUMNS
+from penstock.spark.manifest import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import click
 
-from penstock.cli.pipeline.commands import archive, audit, dedup, demo, drain, load, prepare, replay, report, triage
+from penstock.cli.pipeline.commands import (
+    archive,
+    audit,
+    compact,
+    dedup,
+    demo,
+    drain,
+    load,
+    prepare,
+    replay,
+    report,
+    retire,
+    triage,
+)
 
 __all__ = ["pipeline"]
 
@@ -14,5 +27,5 @@ def pipeline() -> None:
     """Move messages in bulk: files, queues, ledger and lake, by Spark."""
 
 
-for _command in (load, drain, archive, report, triage, replay, audit, dedup, demo, prepare):
+for _command in (load, drain, archive, report, triage, replay, audit, dedup, compact, retire, demo, prepare):
     pipeline.add_command(_command)

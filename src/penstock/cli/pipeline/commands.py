@@ -13,6 +13,7 @@ from penstock.cli.output import print_table
 from penstock.cli.pipeline.job import (
     called,
     dry_run_option,
+    format_option,
     imported,
     json_option,
     lake_option,
@@ -66,6 +67,7 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
 @click.command()
 @click.option("--queue", type=QueueName(), required=True, metavar="QUEUE", help="Whose messages it drains.")
 @lake_option
+@format_option
 @click.option("--consumer", default="drain", show_default=True, metavar="NAME", help="In whose name it drains.")
 @click.option(
     "--limit",
@@ -99,7 +101,7 @@ def load(source: tuple[str, ...], as_json: bool, **options: Any) -> int | None:
 @spark_options
 @json_option
 def drain(as_json: bool, body_format: str, schema: str | None, hold_ms: int, **options: Any) -> int | None:
-    """Move the ready messages of a queue to Parquet files in the lake, each once.
+    """Move the ready messages of a queue to the lake, each once.
 
     A drain that was interrupted is finished by running it again.
     """
@@ -113,6 +115,7 @@ def drain(as_json: bool, body_format: str, schema: str | None, hold_ms: int, **o
 
 @click.command()
 @lake_option
+@format_option
 @click.option("--consumer", default="archive", show_default=True, metavar="NAME", help="In whose name it archives.")
 @click.option(
     "--limit", type=WholeNumber(1, limits.EXPORT_ROWS), default=1_000_000, show_default=True, help="Rows per export."
@@ -123,7 +126,7 @@ def drain(as_json: bool, body_format: str, schema: str | None, hold_ms: int, **o
 @spark_options
 @json_option
 def archive(as_json: bool, **options: Any) -> int | None:
-    """Copy the ledger's new rows to Parquet files in the lake, each once."""
+    """Copy the ledger's new rows to the lake, each once."""
     return run(imported(_JOBS, "archive"), as_json, server_of(options), **options)
 
 
@@ -245,6 +248,46 @@ def audit(as_json: bool, **options: Any) -> int | None:
 def dedup(as_json: bool, **options: Any) -> int | None:
     """Write the earliest drained message of each key to a new place. The lake is not changed."""
     return run(imported(_JOBS, "dedup"), as_json, **options)
+
+
+@click.command()
+@lake_option
+@click.option("--queue", type=QueueName(), metavar="QUEUE", help="Only messages of this queue.")
+@click.option(
+    "--target-size",
+    "target_mib",
+    type=WholeNumber(1, 100_000),
+    default=128,
+    show_default=True,
+    metavar="MIB",
+    help="Up to which size files are merged.",
+)
+@click.option(
+    "--older-than",
+    "older_than_ms",
+    type=Duration(),
+    default="7d",
+    show_default=True,
+    help="For how long a file has not been part of the lake before it is removed; at least 1h.",
+)
+@dry_run_option
+@spark_options
+@json_option
+def compact(as_json: bool, target_mib: int, **options: Any) -> int | None:
+    """Merge the small files of a lake of format delta, beside drains, and remove files that are not part of it."""
+    return run(imported(_JOBS, "compact"), as_json, target_size=target_mib * 1024 * 1024, **options)
+
+
+@click.command()
+@lake_option
+@click.option("--days", type=WholeNumber(0, 100_000), required=True, metavar="N", help="Keep today and N days before.")
+@click.option("--queue", type=QueueName(), metavar="QUEUE", help="Only messages of this queue.")
+@dry_run_option
+@spark_options
+@json_option
+def retire(as_json: bool, **options: Any) -> int | None:
+    """Remove from a lake what is older than N days, and note it for audits."""
+    return run(imported(_JOBS, "retire"), as_json, **options)
 
 
 @click.command()

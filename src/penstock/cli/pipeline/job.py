@@ -60,6 +60,11 @@ def spark_options(command: Command) -> Command:
 
 log_option = click.option("--log", metavar="FILE", help="Keep what Spark says there, and the stack trace of a failure.")
 lake_option = click.option("--lake", required=True, metavar="PATH", help="The lake: a folder of any scheme.")
+format_option = click.option(
+    "--format",
+    type=click.Choice(["parquet", "delta"]),
+    help="What the lake's tables are to be. [default: what they are; parquet in a new lake]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 

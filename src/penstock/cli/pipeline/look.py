@@ -91,9 +91,10 @@ def _look_at_paths(context: click.Context, run: Run) -> None:
     if run.remote is not None or not (run.master or "local").startswith("local"):
         return
     job = context.info_name or ""
-    for name in _READS.get(job, ()):
-        path = _local(context.params.get(name))
-        if path is not None and not path.is_dir():
+    for given in (context.params.get(name) for name in _READS.get(job, ())):
+        for path in map(_local, given if isinstance(given, tuple) else (given,)):
+            if path is None or path.is_dir():
+                continue
             what = "is a file" if path.exists() else "does not exist"
             raise JobEnded(f"there is no lake at {path}: it {what}", NOT_ALL_DONE)
     for name in _WRITES.get(job, ()):

@@ -54,15 +54,18 @@ def archive(
     consumer: str = "archive",
     limit: int = LIMIT,
     max_rows: int | None = None,
+    format: str | None = None,  # noqa: A002
     run: Run = Run(),
 ) -> ArchiveSummary:
-    """Archives until the ledger has no row that is not in the lake, or about `max_rows` are archived."""
+    """Archives until the ledger has no row that is not in the lake, or about `max_rows` are archived. `format` is what
+    the lake's tables are to be, as for `drain`."""
     summary = ArchiveSummary(consumer, lake, run.dry_run)
     with timed(summary), server.client() as client:
         summary.next_export = client.next_export(consumer).number
         if not run.dry_run:
             with run.session("archive", WITHOUT_ROWS) as session:
-                _Archive(session, server, client, Lake(session, lake), summary, run).all(limit, max_rows)
+                into = Lake(session, lake, format)
+                _Archive(session, server, client, into, into.format, summary, run).all(limit, max_rows)
     return summary
 
 
@@ -72,6 +75,7 @@ class _Archive:
     server: Server
     client: Client
     lake: Lake
+    format: str
     summary: ArchiveSummary
     run: Run
 
@@ -95,7 +99,7 @@ class _Archive:
         self.run.progress.end()
 
     def _one(self, export: Export) -> None:
-        landed = Landing(self.server, self.lake.storage, export).run(self.spark)
+        landed = Landing(self.server, self.lake.storage, export, table_format=self.format).run(self.spark)
         if landed.error is not None:
             raise JobFailed(landed.error)
         if landed.ended == "settled":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,13 @@ from penstock.client import Client, Queue, QueueNotFound, Tally
 from penstock.clock import system_clock
 from penstock.spark.errors import JobFailed
 from penstock.spark.jobs.claims import Claims
-from penstock.spark.jobs.comparison import Comparison, Located, Looked, look_at, most_of
-from penstock.spark.jobs.inventory import Inventory, shortened
-from penstock.spark.jobs.run import Run, Summary, settings, timed
-from penstock.spark.jobs.seen import Mark, Memory, OpenFinding, Seen, SeenManifest, SeenQueue, keep
-from penstock.spark.jobs.verdict import write_metrics, write_verdict
-from penstock.spark.lake import Lake, Place
+from penstock.spark.jobs.comparison import Located, Looked, RowComparison, chain_of, damages, kept_files, look_at
+from penstock.spark.jobs.inventory import Inventory
+from penstock.spark.jobs.run import Run, settings, timed
+from penstock.spark.jobs.seen import LedgerMark, Memory, OpenFinding, Seen, SeenManifest, SeenQueue, keep
+from penstock.spark.jobs.verdict import AuditSummary, write_metrics, write_verdict
+from penstock.spark.lake import Lake
+from penstock.spark.manifest import Place
 from penstock.spark.server import Server, counted
 
 if TYPE_CHECKING:
@@ -32,61 +33,7 @@ if TYPE_CHECKING:
 
 # Queues with more messages are counted when everything is looked at.
 COUNTED_MESSAGES = 200_000
-_COUNTED_HERE = 20_000
 _ROWS_PER_PARTITION = 250_000
-
-
-@dataclass
-class AuditSummary(Summary):
-    """`compared` are the rows that were read, of the lakes and of the ledger; `elsewhere` are settled shipments that no
-    lake given has to have."""
-
-    lakes: list[str]
-    dry_run: bool = False
-    full: bool = True
-    queues: int = 0
-    arrived: int = 0
-    live: int = 0
-    departed: int = 0
-    uncounted: list[str] = field(default_factory=list)
-    ledger_rows: int = 0
-    shipments: int = 0
-    messages: int = 0
-    new_shipments: int = 0
-    new_messages: int = 0
-    compared: int = 0
-    elsewhere: int = 0
-    elsewhere_messages: int = 0
-    retired: int = 0
-    retired_messages: int = 0
-    findings: list[str] = field(default_factory=list)
-    finished_at: int = 0
-    seconds: float = 0.0
-
-    @property
-    def problems(self) -> list[str]:
-        return self.findings
-
-    def lines(self) -> list[str]:
-        lakes = ", ".join(self.lakes)
-        if self.dry_run:
-            place = f" and {'lakes' if len(self.lakes) > 1 else 'the lake'} at {lakes}" if lakes else ""
-            return [f"would audit {self.queues:,} queues{place}"]
-        lines = [f"{self.queues:,} queues: {self.arrived:,} arrived, {self.live:,} live, {self.departed:,} departed"]
-        if self.uncounted:
-            lines.append(f"not counted one by one, as with --full: {shortened(self.uncounted)}")
-        if lakes:
-            new = "all looked at" if self.full else f"{self.new_messages:,} of {self.new_shipments:,} new"
-            lines.append(
-                f"{lakes}: {self.messages:,} messages of {self.shipments:,} shipments, {new}; with the server's, "
-                f"{self.ledger_rows:,} ledger rows"
-            )
-        if self.elsewhere:
-            lines.append(f"stored elsewhere: {self.elsewhere_messages:,} messages of {self.elsewhere:,} shipments")
-        if self.retired:
-            lines.append(f"retired: {self.retired_messages:,} messages of {self.retired:,} shipments")
-        found = f"{len(self.findings):,} findings" if self.findings else "everything adds up"
-        return [*lines, f"{found} ({self.seconds:.1f} s)"]
 
 
 def audit(
@@ -166,7 +113,7 @@ class _Audit:
         self.inventories: list[Inventory] = []
         # What is in the lakes, each shipment and export once.
         self.located: dict[Place, Located] = {}
-        self.comparison = Comparison(self.spark, self.server)
+        self.comparison = RowComparison(self.spark, self.server)
         self.findings: list[OpenFinding] = []
         self.damaged: set[Place] = set()
         self.counts: dict[str, SeenQueue] = {}
@@ -174,7 +121,7 @@ class _Audit:
     def all(self, names: Sequence[str]) -> None:
         say = self.run.progress.say
         # Before anything else: the ledger's rows of what is settled from now on come after it.
-        mark = Mark.latest(self.client)
+        mark = LedgerMark.latest(self.client)
         self._ask(names)
         self.claims = Claims(
             self.client, {name: it.created_at for name, it in self.queues.items()}, self.elsewhere, self._find
@@ -191,7 +138,7 @@ class _Audit:
         try:
             with settings(self.spark, self._partitions(new)):
                 say("comparing the ledger")
-                through = Mark.latest(self.client).number
+                through = LedgerMark.latest(self.client).number
                 rows = self._ledger(self.memory.mark.number, through)
                 self.ledger(rows, mark)
                 say("looking for messages twice, or without a ledger row")
@@ -218,7 +165,7 @@ class _Audit:
         self.claims.missing(self.located, self.inventories, self.summary.lakes)
         unfinished = {place for place in self.located if not self.claims.is_over(place)}
         for inventory in self.inventories:
-            for text in inventory.told(unfinished):
+            for text in inventory.told(unfinished) + inventory.short(self.claims.was_settled):
                 self._find(text)
             self.claims.unnamed(inventory)
         self.claims.strangers(self.located)
@@ -234,16 +181,18 @@ class _Audit:
             for place, manifest in inventory.manifests.items():
                 # The same claim in two lakes is a copy.
                 if place not in self.located or not self.located[place].is_whole:
-                    self.located[place] = Located(lake, manifest, place not in inventory.broken)
+                    self.located[place] = Located(
+                        lake, manifest, place not in inventory.broken, inventory.is_merged(place)
+                    )
         for place, one in self.located.items():
             if place.queue is None:
                 continue
-            if one.manifest.retired_at is not None:
+            if one.manifest.is_retired:
                 summary.retired += 1
                 summary.retired_messages += one.manifest.rows
             else:
                 summary.shipments += 1
-                summary.messages += one.manifest.rows
+                summary.messages += one.manifest.kept
 
     # Counters and ledger
 
@@ -258,7 +207,7 @@ class _Audit:
                 self.summary.live += before.messages
                 self.summary.uncounted.append(name)
                 continue
-            live = self._live(name, before.messages)
+            live = self.comparison.live(self.client, name, before.messages)
             self.summary.live += live
             try:
                 after = counted(self.client, name)[1]
@@ -267,43 +216,12 @@ class _Audit:
             if not arrived - after.departed <= live <= after.arrived - departed:
                 self._find(f"{name}: {arrived:,} arrived, but {live:,} are live and {departed:,} have departed")
 
-    def _live(self, queue: str, expected: int) -> int:
-        if expected <= _COUNTED_HERE:
-            return self._count_here(queue)
-        return self.server.read(self.spark, queue).select("id").distinct().count()
-
-    def _count_here(self, queue: str) -> int:
-        """Where a Spark job would take longer."""
-        found: set[str] = set()
-        after: str | None = None
-        while True:
-            peeked = self.client.arrow.peek(queue, after=after)
-            found.update(peeked.batch["id"].to_pylist())
-            after = peeked.after
-            if after is None:
-                return len(found)
-
     def _ledger(self, after: int, through: int) -> DataFrame | None:
         exports = [one for one in self._readable() if one.place.queue is None]
-        chain = self._chain(exports, after)
+        chain = chain_of(exports, after, [place for place in self.located if place.queue is None], self.claims.knows)
         return self.comparison.ledger(chain or exports, bool(chain), after, through)
 
-    def _chain(self, exports: Sequence[Located], after: int) -> list[Located]:
-        """The exports of one consumer with all rows above `after` up to their last, if there are such: without a gap,
-        and of this server's ledger."""
-        best: list[Located] = []
-        for consumer in {one.place.consumer for one in exports}:
-            of_consumer = sorted((one for one in exports if one.place.consumer == consumer), key=lambda it: it.place)
-            last = of_consumer[-1].place
-            first = next((one.place.number for one in of_consumer if most_of(one) > after), last.number)
-            numbers = [one.place.number for one in of_consumer if one.place.number >= first]
-            before = {place.number for place in self.located if place.queue is None and place.consumer == consumer}
-            is_whole = numbers == list(range(first, last.number + 1)) and (first == 1 or first - 1 in before)
-            if is_whole and self.claims.knows(last) and (not best or most_of(best[-1]) < most_of(of_consumer[-1])):
-                best = of_consumer
-        return best
-
-    def ledger(self, rows: DataFrame | None, mark: Mark) -> None:
+    def ledger(self, rows: DataFrame | None, mark: LedgerMark) -> None:
         """A message that has departed has a row, in a lake or still only in the server's ledger. Rows of a deleted
         queue with the same name do not count."""
         found: dict[str, tuple[int, int]] = {}
@@ -342,7 +260,7 @@ class _Audit:
             one
             for place, one in self.located.items()
             if one.is_whole
-            and one.manifest.retired_at is None
+            and not one.manifest.is_retired
             and place not in self.damaged
             and self.claims.is_valid(place)
         ]
@@ -375,7 +293,7 @@ class _Audit:
 
     def _is_mended(self, finding: OpenFinding, which: Sequence[Located], exports: Sequence[Located]) -> bool:
         if finding.is_damage:
-            return not self._damages(which, self._look(which, (), is_deep=True))
+            return not damages(which, self._look(which, (), is_deep=True))
         return bool(finding.ids) and self.comparison.has_row_of(finding.ids, exports)
 
     def files(self, new: dict[Place, Located]) -> list[Located]:
@@ -385,11 +303,12 @@ class _Audit:
         bounds = [
             (file.least, file.most, at)
             for at, one in enumerate(old)
-            for file in one.manifest.files
+            for file in kept_files(one)
             if isinstance(file.least, str) and isinstance(file.most, str)
         ]
         looked = self._look(list(new.values()), [(least, most) for least, most, _ in bounds], self.is_deep)
-        for place, text in self._damages(list(new.values()), looked):
+        merged = [one for one in new.values() if one.is_merged]
+        for place, text in damages(list(new.values()), looked) + self.comparison.merged(merged):
             new.pop(place, None)
             self.damaged.add(place)
             self._find_in_rows(OpenFinding(text, [place], is_damage=True))
@@ -400,20 +319,6 @@ class _Audit:
         self, which: Sequence[Located], bounds: Sequence[tuple[str, str]], is_deep: bool
     ) -> dict[tuple[str, str], Looked]:
         return look_at(self.spark, self.run.slices(self.spark), which, bounds, is_deep) if which else {}
-
-    def _damages(self, which: Sequence[Located], looked: dict[tuple[str, str], Looked]) -> list[tuple[Place, str]]:
-        found = []
-        for one in which:
-            for file in one.manifest.files:
-                it = looked[one.lake.address, file.path]
-                address = one.lake.storage.address(file.path)
-                if it.error is not None:
-                    found.append((one.place, f"{address} cannot be read: {it.error}"))
-                elif it.rows != file.rows:
-                    found.append((one.place, f"{address} has {it.rows:,} rows, but its manifest says {file.rows:,}"))
-                elif it.sha256 is not None and it.sha256 != file.sha256:
-                    found.append((one.place, f"{address} is not the file that was written: its SHA-256 is another"))
-        return found
 
     def twice(self, new: dict[Place, Located], touched: Sequence[Located]) -> None:
         """No message is in the lakes twice, for one consumer or for two."""
@@ -462,7 +367,11 @@ class _Audit:
         self._find(finding.text)
 
     def _remember(
-        self, new: dict[Place, Located], mark: Mark, unfinished: Collection[Place], standing: Sequence[OpenFinding]
+        self,
+        new: dict[Place, Located],
+        mark: LedgerMark,
+        unfinished: Collection[Place],
+        standing: Sequence[OpenFinding],
     ) -> None:
         """Where something is not finished, the next audit begins where this one did."""
         if unfinished:
@@ -475,7 +384,7 @@ class _Audit:
                 for place, manifest in inventory.manifests.items()
                 if place not in unfinished
                 and place not in inventory.broken
-                and (place in new or place in inventory.known or place in in_doubt or manifest.retired_at is not None)
+                and (place in new or place in inventory.known or place in in_doubt or manifest.is_retired)
             ]
             gone = [it for place, it in inventory.gone.items() if not self.claims.is_elsewhere(place)]
             try:

@@ -1,7 +1,7 @@
 """What the server has handed out as shipments and exports, and whether the lakes have it.
 
 What was settled before the lakes were listed has to be in one of them. Of what is in a lake, the server is asked
-afterwards: whoever put it there had claimed it before.
+afterwards: it was claimed before it was put there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from penstock.client import Client, Export, QueueNotFound, Shipment
 from penstock.spark.jobs.comparison import Located
 from penstock.spark.jobs.drain import is_lane
 from penstock.spark.jobs.inventory import Inventory, named, shortened, who_of
-from penstock.spark.lake import Manifest, Place
+from penstock.spark.listing import Listing
+from penstock.spark.manifest import Manifest, Place
 
 _GIVEN_BACK = ("released", "lost")
 
@@ -34,7 +35,7 @@ class Claims:
     # Settled before the lakes were listed.
     _settled: dict[Place, Shipment] = field(default_factory=dict)
     _archived: dict[Place, Export] = field(default_factory=dict)
-    # Settled, and not in these lakes, but nobody says that they should be.
+    # Settled, and not in these lakes, but nothing says that they should be.
     stored_elsewhere: list[Shipment] = field(default_factory=list)
 
     def ask(self, consumers: Collection[tuple[str | None, str]]) -> None:
@@ -82,8 +83,12 @@ class Claims:
         shipment = self._of(place)
         return shipment is not None and shipment.state == "settled"
 
+    def was_settled(self, place: Place) -> bool:
+        """Before the lakes were listed."""
+        return place in self._settled or place in self._archived
+
     def is_over(self, place: Place) -> bool:
-        """Whether nobody is at work on it. What the server does not know has ended long ago, or never was."""
+        """Whether no one is at work on it. What the server does not know has ended long ago, or never was."""
         known = self._exports.get(place) if place.queue is None else self._of(place)
         return known is None or known.has_ended
 
@@ -204,7 +209,7 @@ class Claims:
             )
 
     def unnamed(self, inventory: Inventory) -> None:
-        """A file without a manifest is one that a drain is about to finish or to remove, or nobody's."""
+        """A file without a manifest is one that a drain is about to finish or to remove, or a stray."""
         strange: list[str] = []
         for place, paths in inventory.unnamed.items():
             if place is not None:
@@ -222,7 +227,7 @@ class Claims:
         if before is not None and before.stored_in is not None:
             return True
         # What was settled meanwhile had its manifest put before.
-        return isinstance(inventory.lake.manifests([place])[0], Manifest)
+        return isinstance(Listing(inventory.lake).manifests([place])[0], Manifest)
 
     def _has_writer(self, place: Place) -> bool:
         """Whether a drain of this consumer runs: it removes what was given back while it wrote."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -20,8 +20,10 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.client import Client
 from penstock.spark.jobs.ledger import read_ledger
-from penstock.spark.lake import Lake, LakeFile, Manifest, Place
+from penstock.spark.lake import Lake
+from penstock.spark.manifest import LakeFile, Manifest, Place
 from penstock.spark.server import Server
 from penstock.spark.storage import Storage
 from penstock.spark.tasks import is_connect, mapped
@@ -36,7 +38,9 @@ _MESSAGE = ("id", "queue", "consumer", "shipment", "claimed_at")
 _ROW = ("number", "queue", "id", "outcome", "sent_at", "finished_at")
 _READ_BYTES = 16 * 1024 * 1024
 _TASKS_PER_SLICE = 4
+# For less a Spark job would take longer.
 _LOOKED_AT_HERE = 100_000
+_COUNTED_HERE = 20_000
 
 Bounds = Sequence[tuple[str, str]]
 
@@ -52,11 +56,12 @@ class Looked(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Located:
-    """A manifest, and the lake that it is in; and whether its files are there."""
+    """A manifest, and the lake that it is in; whether its files are there, and whether its rows are in others."""
 
     lake: Lake
     manifest: Manifest
     is_whole: bool = True
+    is_merged: bool = False
 
     @property
     def place(self) -> Place:
@@ -86,7 +91,6 @@ def look_at(
     found: dict[tuple[str, str], Looked] = {}
     for lake, files in _by_lake(which).items():
         if sum(file.rows for file in files) <= _LOOKED_AT_HERE and not is_connect(spark):
-            # A Spark job would take longer.
             found |= {(lake.address, it.path): _look(lake.storage, it.path, bounds, is_deep) for it in files}
             continue
         tasks = max(1, min(len(files), slices * _TASKS_PER_SLICE))
@@ -96,10 +100,35 @@ def look_at(
     return found
 
 
+def kept_files(one: Located) -> list[LakeFile]:
+    return [file for file in one.manifest.files if file.retired_at is None]
+
+
+def _own_files(one: Located) -> list[LakeFile]:
+    """Those with its rows alone."""
+    return [] if one.is_merged else kept_files(one)
+
+
+def damages(which: Sequence[Located], looked: Mapping[tuple[str, str], Looked]) -> list[tuple[Place, str]]:
+    """The files that are not as their manifests say."""
+    found = []
+    for one in which:
+        for file in _own_files(one):
+            it = looked[one.lake.address, file.path]
+            address = one.lake.storage.address(file.path)
+            if it.error is not None:
+                found.append((one.place, f"{address} cannot be read: {it.error}"))
+            elif it.rows != file.rows:
+                found.append((one.place, f"{address} has {it.rows:,} rows, but its manifest says {file.rows:,}"))
+            elif it.sha256 is not None and it.sha256 != file.sha256:
+                found.append((one.place, f"{address} is not the file that was written: its SHA-256 is another"))
+    return found
+
+
 def _by_lake(which: Sequence[Located]) -> dict[Lake, list[LakeFile]]:
     files: dict[Lake, list[LakeFile]] = {}
     for one in which:
-        files.setdefault(one.lake, []).extend(one.manifest.files)
+        files.setdefault(one.lake, []).extend(_own_files(one))
     return files
 
 
@@ -150,7 +179,7 @@ def _touched(ids: Sequence[str], bounds: Bounds) -> set[int]:
 
 
 @dataclass
-class Comparison:
+class RowComparison:
     """Of rows, by Spark."""
 
     spark: SparkSession
@@ -160,6 +189,19 @@ class Comparison:
     def close(self) -> None:
         for frame in self.held:
             frame.unpersist()
+
+    def live(self, client: Client, queue: str, expected: int) -> int:
+        """How many messages a queue holds, counted one by one."""
+        if expected > _COUNTED_HERE:
+            return self.server.read(self.spark, queue).select("id").distinct().count()
+        found: set[str] = set()
+        after: str | None = None
+        while True:
+            peeked = client.arrow.peek(queue, after=after)
+            found.update(peeked.batch["id"].to_pylist())
+            after = peeked.after
+            if after is None:
+                return len(found)
 
     def twice(self, new: Sequence[Located], old: Sequence[Located]) -> Twice | None:
         """The messages of the new files that are in them more than once, or in one of the old as well."""
@@ -178,6 +220,27 @@ class Comparison:
         places = _places(found)
         found.unpersist()
         return Twice(number, "; ".join(f"{row.id} in {', '.join(row.places)}" for row in shown), places)
+
+    def merged(self, which: Sequence[Located]) -> list[tuple[Place, str]]:
+        """Those of which a table has not as many rows as their manifests say."""
+        found = []
+        for lake in {one.lake: None for one in which}:
+            shipments = [one.place for one in which if one.lake is lake and one.place.queue is not None]
+            exports = [one.place for one in which if one.lake is lake and one.place.queue is None]
+            rows: dict[Place, int] = {}
+            if shipments:
+                messages = _by_place(lake.read_messages(*_MESSAGE, places=shipments)).count().collect()
+                rows |= {_place(row): row["count"] for row in messages}
+            if exports:
+                numbers = lake.read_ledger("consumer", "export", "exported_at", places=exports)
+                counted = numbers.groupBy("consumer", "export", F.unix_millis("exported_at").alias("at")).count()
+                rows |= {Place(row.consumer, row.export, row["at"]): row["count"] for row in counted.collect()}
+            for one in which:
+                number, kept = rows.get(one.place, 0), one.manifest.kept
+                if one.lake is lake and number != kept:
+                    text = f"has {number:,} rows in the table, but its manifest says {kept:,}"
+                    found.append((one.place, f"{lake.table(one.place.root).described(one.place)} {text}"))
+        return found
 
     def ledger(self, exports: Sequence[Located], is_whole: bool, after: int, through: int) -> DataFrame | None:
         """The ledger's rows with numbers above `after`: those in lakes, and up to `through` those in the server.
@@ -264,7 +327,7 @@ class Comparison:
 
 def _bounds(which: Sequence[Located]) -> tuple[str, str]:
     """Between them are all ids, so that Parquet's readers can skip others."""
-    files = [file for one in which for file in one.manifest.files]
+    files = [file for one in which for file in kept_files(one)]
     return min(str(file.least) for file in files), max(str(file.most) for file in files)
 
 
@@ -287,3 +350,21 @@ def _places(rows: DataFrame) -> list[Place]:
 def most_of(one: Located) -> int:
     """The last number of an export's rows."""
     return max((file.most for file in one.manifest.files if isinstance(file.most, int)), default=0)
+
+
+def chain_of(
+    exports: Sequence[Located], after: int, there: Collection[Place], is_known: Callable[[Place], bool]
+) -> list[Located]:
+    """The exports of one consumer with all rows above `after` up to their last, if there are such: without a gap, and
+    of the server's ledger. Of what is there, some may be too old to be read."""
+    best: list[Located] = []
+    for consumer in {one.place.consumer for one in exports}:
+        chain = sorted((one for one in exports if one.place.consumer == consumer), key=lambda it: it.place)
+        last = chain[-1].place
+        first = next((one.place.number for one in chain if most_of(one) > after), last.number)
+        numbers = [one.place.number for one in chain if one.place.number >= first]
+        before = {place.number for place in there if place.consumer == consumer}
+        is_whole = numbers == list(range(first, last.number + 1)) and (first == 1 or first - 1 in before)
+        if is_whole and is_known(last) and (not best or most_of(best[-1]) < most_of(chain[-1])):
+            best = chain
+    return best

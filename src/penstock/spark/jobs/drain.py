@@ -21,9 +21,10 @@ from penstock.client import Client, Shipment, ShipmentConflict, ShipmentEnded, S
 from penstock.spark.errors import JobFailed
 from penstock.spark.heartbeat import Heartbeat
 from penstock.spark.jobs.run import HOLD_MS, Run, Summary, timed
-from penstock.spark.lake import Lake, Manifest, Place
+from penstock.spark.lake import Lake
 from penstock.spark.landing import Body, Landing
 from penstock.spark.lease import Lease
+from penstock.spark.manifest import MESSAGES, Manifest, Place
 from penstock.spark.server import Server, counted
 from penstock.spark.session import WITHOUT_ROWS
 
@@ -83,6 +84,7 @@ def drain(
     max_messages: int | None = None,
     lanes: int | None = None,
     body: Body = Body(),
+    format: str | None = None,  # noqa: A002
     hold_ms: int = HOLD_MS,
     wait: bool = False,
     run: Run = Run(),
@@ -90,7 +92,8 @@ def drain(
     """Drains until nothing is ready, or about `max_messages` are drained: a shipment that was open may hold more.
 
     `lanes` is how many shipments are in flight at once: one for each core, unless it is given or there is too little to
-    drain. While another drain of the same consumer runs, this one fails, or with `wait` waits for it."""
+    drain. While another drain of the same consumer runs, this one fails, or with `wait` waits for it. `format` is what
+    the lake's tables are to be, `parquet` or `delta`; without it they are what they are, and `parquet` at first."""
     summary = DrainSummary(queue, consumer, lake, run.dry_run)
     with timed(summary), server.client() as client:
         summary.ready = counted(client, queue)[0].ready
@@ -98,10 +101,11 @@ def drain(
             return summary  # without the seconds that Spark takes to start
         if run.dry_run:
             with run.session("drain", WITHOUT_ROWS) as session:
-                _Drain.of(session, server, client, lake, summary, run).clear()
+                _Drain.of(session, server, client, Lake(session, lake, format), summary, run).clear()
             return summary
         with Lease(client, queue, consumer, run.progress, wait) as lease, run.session("drain", WITHOUT_ROWS) as session:
-            job = _Drain.of(session, server, client, lake, summary, run, body, hold_ms, lease)
+            into = Lake(session, lake, format)
+            job = _Drain.of(session, server, client, into, summary, run, body, hold_ms, lease)
             job.clear()
             job.all(limit, max_messages, lanes)
     return summary
@@ -142,6 +146,7 @@ class _Drain:
     server: Server
     client: Client
     lake: Lake
+    format: str
     body: Body
     kind: DataType
     hold_ms: int
@@ -157,25 +162,22 @@ class _Drain:
         spark: SparkSession,
         server: Server,
         client: Client,
-        lake: str,
+        lake: Lake,
         summary: DrainSummary,
         run: Run,
         body: Body = Body(),
         hold_ms: int = HOLD_MS,
         lease: Lease | None = None,
     ) -> _Drain:
-        place = Lake(spark, lake)
-        return cls(spark, server, client, place, body, body.kind(), hold_ms, lease, summary, run)
+        return cls(spark, server, client, lake, lake.format, body, body.kind(), hold_ms, lease, summary, run)
 
     def clear(self) -> None:
         """Remove the files of shipments that were given back, and what dead runs have left half written."""
         given_back = [it for it in self._own_shipments() if it.state in _GIVEN_BACK]
         # A queue that was deleted and recreated counts from 1 again: the rows of an earlier claim stay.
         places = [Place(it.consumer, it.number, it.claimed_at, it.queue) for it in given_back]
-        there = self.lake.files(self.summary.queue) if places else set()
-        for place in places:
-            if place.file in there or place.manifest in there:
-                self._remove(place)
+        for place in self.lake.held(places):
+            self._remove(place)
         if not self.summary.dry_run:
             self.lake.clear_staging()
 
@@ -228,7 +230,7 @@ class _Drain:
                 number += 1
 
     def _one(self, client: Client, shipment: Shipment) -> None:
-        landing = Landing(self.server, self.lake.storage, shipment, self.body.format, self.kind)
+        landing = Landing(self.server, self.lake.storage, shipment, self.body.format, self.kind, self.format)
         with Heartbeat(client, shipment, self.hold_ms):
             landed = landing.run(self.spark)
             if landed.error is not None:
@@ -270,15 +272,15 @@ class _Drain:
             with suppress(ShipmentEnded):
                 client.release_shipment(ShipmentRef(self.summary.queue, place.consumer, place.number))
         with self.lock:
-            if place.file in self.lake.files(self.summary.queue):
-                self._remove(place)
+            for held in self.lake.held([place]):
+                self._remove(held)
             self.summary.ended.append(f"shipment {place.number} of {place.consumer} was {how} before it was settled")
             self.run.progress.say(self.summary.ended[-1])
             if len(self.summary.ended) >= _MOST_ENDED:
                 raise JobFailed(f"{_MOST_ENDED} shipments ended before they were settled: is the hold too short?")
 
     def _remove(self, place: Place) -> None:
-        self.summary.removed.append(self.lake.storage.address(place.file))
+        self.summary.removed.append(self.lake.table(MESSAGES).described(place))
         if not self.summary.dry_run:
             self.lake.remove(place)
 

@@ -16,7 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from penstock.client import Client
-from penstock.spark.lake import Lake, Manifest, Place
+from penstock.spark.lake import Lake
+from penstock.spark.listing import Listing
+from penstock.spark.manifest import Manifest, Place
 
 _FOLDER = "_audit"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
@@ -36,14 +38,14 @@ class SeenQueue(Struct, frozen=True, array_like=True):
     rows: int
 
 
-class Mark(Struct, frozen=True, array_like=True):
+class LedgerMark(Struct, frozen=True, array_like=True):
     """A row of the server's ledger. Its message tells whether the number means the same row later."""
 
     number: int = 0
     id: str | None = None
 
     @classmethod
-    def latest(cls, client: Client) -> Mark:
+    def latest(cls, client: Client) -> LedgerMark:
         rows = client.latest(limit=1).rows
         return cls(rows[0].number, rows[0].id) if rows else cls()
 
@@ -71,7 +73,7 @@ class Seen(Struct, frozen=True, omit_defaults=True):
     """`mark` is the ledger's last row when the audit began, before it looked for shipments: the rows of what was not
     settled then all come after it."""
 
-    mark: Mark = Mark()
+    mark: LedgerMark = LedgerMark()
     queues: dict[str, SeenQueue] = {}
     manifests: list[SeenManifest] = []
     findings: list[OpenFinding] = []
@@ -82,7 +84,7 @@ class Memory:
     """Of the last audits of some lakes: what holds for all of them."""
 
     of_lake: list[Seen]
-    mark: Mark = field(init=False)
+    mark: LedgerMark = field(init=False)
     queues: dict[str, SeenQueue] = field(init=False)
     findings: list[OpenFinding] = field(init=False)
 
@@ -102,15 +104,15 @@ class Memory:
 
     def forget(self) -> None:
         """All but what was there: everything is looked at again."""
-        self.mark, self.queues, self.findings = Mark(), {}, []
+        self.mark, self.queues, self.findings = LedgerMark(), {}, []
 
 
 def keep(lake: Lake, url: str, seen: Seen) -> None:
-    lake.put(_path(url), msgspec.json.encode(seen))
+    Listing(lake).put(_path(url), msgspec.json.encode(seen))
 
 
 def _load(lake: Lake, path: str) -> Seen:
-    data = lake.read(path)
+    data = Listing(lake).read(path)
     if data is None:
         return Seen()
     try:
