@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -14,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from devtools.jvm import defaults
 from penstock.client import Client
+from tests.commands import understood
 from tests.servers import ThreadServer
 from tests.sqs_clients.environments import NEWEST, program
 from tests.sqs_clients.environments import environ as clean_environ
@@ -174,3 +177,55 @@ def test_web_app(tmp_path: Path) -> None:
 def test_vsqs_processes() -> None:
     for _time in range(2):
         assert run("vsqs_processes.py").splitlines() == [*(f"job {number}" for number in range(20)), "left: 0"]
+
+
+# Airflow, which is not installed here: its DAG is read, and what it would run is run
+
+
+def tasks() -> dict[str, str]:
+    """The commands of the DAG, by the names of its tasks."""
+    tree = ast.parse((FOLDER / "airflow_dag.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    operators = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "BashOperator"]
+    given = [{word.arg: word.value for word in call.keywords} for call in operators]
+    return {ast.literal_eval(each["task_id"]): ast.literal_eval(each["bash_command"]) for each in given}
+
+
+def test_the_tasks_of_the_dag_are_jobs() -> None:
+    compile((FOLDER / "airflow_dag.py").read_text(), "airflow_dag.py", "exec")
+    assert list(tasks()) == ["drain", "archive", "audit", "report"]
+    for name, command in tasks().items():
+        assert understood(command.removeprefix("exec ")).info_name == name
+
+
+@pytest.mark.timeout(600)
+def test_tasks_of_the_dag_that_overlap_and_are_tried_again(server: ThreadServer, tmp_path: Path) -> None:
+    """Two tries of the drain at the same time, then the rest."""
+    import pyarrow.dataset as ds
+
+    with Client(server.url) as client:
+        client.create_queue("orders")
+        for body in (b"1", b"2", b"3"):
+            client.send("orders", body)
+    (tmp_path / "penstock").write_text(f'#!/bin/sh\nexec {sys.executable} -m penstock "$@"\n')
+    (tmp_path / "penstock").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environ = os.environ | defaults() | {"PATH": path, "PENSTOCK_URL": server.url}
+    commands = {name: command.replace("/data", str(tmp_path)) for name, command in tasks().items()}
+
+    def start(name: str) -> subprocess.Popen[str]:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(["bash", "-c", commands[name]], env=environ, **pipes)
+
+    drained = 0
+    for drain in [start("drain"), start("drain")]:
+        told, said = drain.communicate()
+        assert drain.returncode == 0, said
+        drained += json.loads(told)["messages"]
+    rows = ds.dataset(tmp_path / "lake" / "messages", format="parquet").to_table(columns=["body"])
+    assert (drained, sorted(rows["body"].to_pylist())) == (3, [b"1", b"2", b"3"])
+    for name in ("archive", "audit", "report"):
+        task = start(name)
+        said = task.communicate()[1]
+        assert task.returncode == 0, said
+    assert (tmp_path / "report.html").is_file()
