@@ -30,21 +30,25 @@ _PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 def _name(block: Block) -> str:
     """The first that it imports, or what it goes by."""
-    found = re.findall(r"^import (\w+)", block.text, re.MULTILINE)
-    return "manifests" if "_manifests" in block.text else str(found[0])
+    found = re.findall(r"^(?:import|from) (\w+)", block.text, re.MULTILINE)
+    name = "manifests" if "_manifests" in block.text else str(found[0])
+    return f"{name} of delta" if "tables/" in block.text else name
 
 
 @pytest.fixture(scope="module")
 def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """With a folder `lake`, as the page describes it."""
+    """With the folders `lake` and `tables`, as the page describes them."""
     folder = tmp_path_factory.mktemp("readers")
     server = ThreadServer(f"sqlite:///{folder}/penstock.db")
     with Server(server.url).client() as client:
         for queue in ("orders", "007"):
             client.create_queue(queue)
-            bodies = (f'{{"order": {n}, "total": {n * 10}}}' for n in (1, 2, 3))
-            client.send_many(queue, [Draft(body, attributes={"shop": "north"}) for body in bodies])
-            assert drain(Server(server.url), queue, str(folder / "lake"), limit=2, run=Run(spark)).messages == 3
+            bodies = [f'{{"order": {n}, "total": {n * 10}}}' for n in (1, 2, 3)]
+            for lake, kind in (("lake", "parquet"), ("tables", "delta")):
+                client.send_many(queue, [Draft(body, attributes={"shop": "north"}) for body in bodies])
+                place = str(folder / lake)
+                drained = drain(Server(server.url), queue, place, consumer=lake, limit=2, format=kind, run=Run(spark))
+                assert drained.messages == 3
     yield folder
     server.stop()
 
@@ -61,7 +65,9 @@ def _run(block: Block, folder: Path, text: str, environ: dict[str, str]) -> None
 
 
 def test_there_is_an_example_for_each() -> None:
-    assert sorted(map(_name, BY_OTHERS)) == ["duckdb", "manifests", "pandas", "polars", "pyarrow"]
+    assert sorted(map(_name, BY_OTHERS)) == [
+        "deltalake of delta", "duckdb", "manifests", "pandas", "polars", "polars of delta", "pyarrow",
+    ]  # fmt: skip
     assert len(BY_SPARK) == 1
     assert all(_PRINTED.search(block.text) for block in EXAMPLES)
 
