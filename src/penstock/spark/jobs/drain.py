@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 LIMIT = 1_000_000
+# Bodies of a shipment: S3 copies no file of more than 5 GB in one request.
+_MOST_BYTES = 2 * 1024**3
 # Fewer messages than this are not worth a lane.
 _LANE_MESSAGES = 200_000
 _MOST_ENDED = 10
@@ -217,7 +219,8 @@ class _Drain:
             number = client.next_shipment(queue, consumer).number
             while most := budget.take(limit):
                 try:
-                    shipment = client.claim_shipment(ShipmentRef(queue, consumer, number), most, self.hold_ms)
+                    ref = ShipmentRef(queue, consumer, number)
+                    shipment = client.claim_shipment(ref, most, self.hold_ms, _MOST_BYTES)
                 except (ShipmentEnded, ShipmentConflict):
                     # Another run was faster, after all.
                     budget.correct(most)
