@@ -33,7 +33,7 @@ class PrepareSummary(Summary):
 
 
 def prepare(*, run: Run = Run()) -> PrepareSummary:
-    """Needs a process without a session. An archive that is there is made again."""
+    """Needs a process without a session. One that is there is replaced."""
     summary = PrepareSummary()
     with timed(summary):
         java = find_java()

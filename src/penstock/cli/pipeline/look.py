@@ -27,7 +27,7 @@ _PORTS = {"sc": 15002, "spark": 7077}
 _TIMEOUT_S = 10
 _BY_THE_USER = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 # What a job reads must be there; what it writes must be possible to make.
-_READS = {"report": ("lake",), "replay": ("lake",), "audit": ("lake",), "dedup": ("lake",)}
+_READS = dict.fromkeys(("report", "replay", "audit", "dedup", "compact", "retire"), ("lake",))
 _WRITES = {"drain": ("lake",), "archive": ("lake",), "dedup": ("to",), "triage": ("to",), "report": ("to",)}
 
 
