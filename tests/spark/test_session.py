@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import penstock.spark
 from penstock.spark.errors import SparkMissing
+from penstock.spark.jobs import Run
 from penstock.spark.session import open_session
 from tests.spark.conftest import Queue
 
@@ -75,3 +76,9 @@ def test_without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_settling_needs_no_spark() -> None:
     code = "import sys, penstock.spark, penstock.spark.server; print(sorted({'pyspark', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_job_without_a_session_takes_the_open_one_and_leaves_it_open(spark) -> None:
+    with Run().session("test") as taken:
+        assert taken.sparkContext is spark.sparkContext
+    assert spark.range(3).count() == 3

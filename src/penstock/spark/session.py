@@ -253,6 +253,19 @@ def how_java_ended(error: BaseException) -> int | None:
     return code
 
 
+def has_session() -> bool:
+    """Whether this process has one that is open, of its own Java or of Spark Connect."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None or _has_context()
+
+
+def _has_context() -> bool:
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
 def _is_running() -> bool:
     from pyspark import SparkContext
 

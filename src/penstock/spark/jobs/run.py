@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.client import ShipmentEnded
-from penstock.spark.session import ANY, Start, open_session
+from penstock.spark.session import ANY, Start, has_session, open_session
 from penstock.spark.source import register
 from penstock.spark.tasks import is_connect
 from penstock.terminal import Progress, Quiet
@@ -44,16 +44,21 @@ class Run:
 
     @contextmanager
     def session(self, name: str, start: Start = ANY) -> Iterator[SparkSession]:
-        """The caller's, or a new one that is stopped at the end and was opened with what `start` says."""
+        """The caller's, or a new one that is stopped at the end and was opened with what `start` says. One that this
+        process has open already is taken as well, and stays open."""
         if self.spark is not None:
             if start.source:
                 register(self.spark)
             yield self.spark
             return
         self.progress.begin("starting Spark")
+        was_open = has_session()
         with _handlers_kept():
             opened = open_session(f"penstock {name}", self.master, self.remote, log=self.log, start=start)
         self.progress.begin("")
+        if was_open:
+            yield opened
+            return
         try:
             yield opened
         except BaseException:
