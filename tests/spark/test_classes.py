@@ -12,10 +12,10 @@ import pytest
 
 from penstock.spark.classes import Archive, archive_for
 from penstock.spark.java import Java, find_java
+from tests.lacking import lacking
 
 _ARGUMENTS = """
 from penstock.spark.session import Start, open_session
-from tests.lacking import lacking
 spark = open_session("a test", "local[1,4]", settings={"spark.driver.memory": "512m"}, start=Start(source=False))
 management = getattr(spark._jvm, "java.lang.management.ManagementFactory")
 print(*management.getRuntimeMXBean().getInputArguments(), sep="\\n")
