@@ -86,7 +86,7 @@ def open_session(
         raise ValueError("either a master or a remote, not both")
     if remote is not None:
         builder = SparkSession.builder.remote(remote)  # the server names it
-        with _without_pandas_warning():
+        with without_pandas_warning():
             session: SparkSession = _configured(builder, {**_EVERYWHERE, **(settings or {})}).getOrCreate()
     else:
         java = None if _is_running() else find_java()
@@ -152,7 +152,7 @@ def _driver_memory() -> str:
 
 
 @contextmanager
-def _without_pandas_warning() -> Iterator[None]:
+def without_pandas_warning() -> Iterator[None]:
     """PySpark loads pandas only to see which version there is. Nothing here uses it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -170,7 +170,7 @@ def _environment(java: Java | None) -> Iterator[None]:
         # A Java that only puts together the command line of the other.
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", _BRIEF)
     try:
-        with _without_pandas_warning():
+        with without_pandas_warning():
             yield
     finally:
         for name, value in before.items():

@@ -6,12 +6,13 @@ Spark Connect, this is also how a program looks at files that only the cluster c
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import pyarrow as pa
+
+from penstock.spark.session import without_pandas_warning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +58,6 @@ def mapped(
     frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: str
 ) -> DataFrame:
     """`DataFrame.mapInArrow`, which looks at the version of pandas without using it, and complains."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    with without_pandas_warning():
         given: Any = function
         return frame.mapInArrow(given, schema)

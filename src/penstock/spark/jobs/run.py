@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.client import ShipmentEnded
 from penstock.spark.session import ANY, Start, has_session, open_session
 from penstock.spark.source import register
 from penstock.spark.tasks import is_connect
@@ -29,8 +28,8 @@ class Run:
     """How a job runs: in the caller's session or in one of its own, on `master` or a Spark Connect server at `remote`;
     whom it tells how far it is; and whether it only says what it would do.
 
-    `partitions` is into how many parts a batch is cut that goes to the lake: one for each core, unless it is given.
-    Smaller ones would only cost more tasks, each with a Python process to feed. `log` is a file for what Spark and its
+    `partitions` is how many tasks a job has at once: one for each core, unless it is given. More would only be more
+    Python processes to feed. `log` is a file for what Spark and its
     workers have to say in a session of the job's own, which goes to standard error otherwise.
     """
 
@@ -121,14 +120,3 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, earlier)
-
-
-def how_it_ended(reading: Iterable[object]) -> str | None:
-    """Why a task could not read its batch, which Spark reports in words only: the batch is read again, here. None
-    where that works."""
-    try:
-        for _ in reading:
-            pass
-    except ShipmentEnded as error:
-        return error.how
-    return None
