@@ -116,6 +116,11 @@ class RemoteBroker:
     def check(self) -> Pending[None]:
         return rejected(self.absence()) if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
 
+    @property
+    def is_calm(self) -> bool:
+        """No step of a unit runs in this process, so that its turns are never long."""
+        return False
+
     def check_room(self) -> Pending[bool]:
         return (
             rejected(self.absence())

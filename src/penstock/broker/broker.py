@@ -15,6 +15,7 @@ from typing import TypeVar
 from penstock.broker import protocol
 from penstock.broker.actions import Actions
 from penstock.broker.arrivals import Arrivals
+from penstock.broker.aside import Aside
 from penstock.broker.chores import Chores
 from penstock.broker.commit import Commit, Units
 from penstock.broker.counting import Counting
@@ -116,7 +117,7 @@ class LocalBroker:
     ) -> None:
         self._store = store
         self._counting = Counting()
-        units = Units(store, clock, self._counting, stopwatch)
+        self._units = units = Units(store, clock, self._counting, stopwatch)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
         arrived = Arrivals(store.limits)
         express = Express(store, units.now, loop, self._counting) if isinstance(store, ExpressStore) else None
@@ -134,7 +135,7 @@ class LocalBroker:
         self._chores = Chores(self._commit, self._shrinking, loop, timings)
         self._keeping = Keeping(self._commit, self._counting, units.now, loop, timings)
         self.moves = Moves(self._commit, self._chores.carry_on)
-        self.shipments = Shipments(self._commit)
+        self.shipments = Shipments(self._commit, Aside(store, units, self._commit, loop))
         self.leases = Leases(self._commit)
         self.ledger = Ledger(self._commit)
         self.exports = Exports(self._commit, timings.ledger_retention_ms)
@@ -173,6 +174,10 @@ class LocalBroker:
 
     def check_room(self) -> Pending[bool]:
         return self._health.check_room()
+
+    @property
+    def is_calm(self) -> bool:
+        return self._units.calm.lasts()
 
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message here, one entry each. Of this process alone, so it is not one of

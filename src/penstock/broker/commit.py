@@ -280,7 +280,7 @@ class Units:
         self.had_room = True
         self._counting = counting
         self._stopwatch = stopwatch
-        self._calm = Calm(store.limits, stopwatch)
+        self.calm = Calm(store.limits, stopwatch)
         self._store = store
         self._clock = clock
 
@@ -326,7 +326,7 @@ class Units:
         writes = any(operation.writes for operation in operations)
         began = self._stopwatch()
         with self._store.unit(writes) as unit:
-            serve(unit, operations, self.now(), self.limits, self._calm.pace(operations))
+            serve(unit, operations, self.now(), self.limits, self.calm.pace(operations))
             stirred, happened = set(unit.stirred), dict(unit.happened)
             ending = self._stopwatch()
         self._counting.ended(began, ending, self._stopwatch(), writes, happened)
@@ -364,17 +364,20 @@ class Calm:
         )
         self._calm = self._usual if times == 1 else Pace(larger, stopwatch)
 
+    def lasts(self) -> bool:
+        """Whether no one has asked for anything else for a while."""
+        return self._stopwatch() - self._disturbed_at >= _CALM_S
+
     def pace(self, operations: list[Operation]) -> Pace:
         """The pace of a unit with these operations."""
-        now = self._stopwatch()
         is_bulk = False
         for operation in operations:
             if isinstance(operation, Work) and getattr(operation.task, "is_bulk", False):
                 is_bulk = True
             elif not operation.is_patient():
-                self._disturbed_at = now
+                self._disturbed_at = self._stopwatch()
                 return self._usual
-        return self._calm if is_bulk and now - self._disturbed_at >= _CALM_S else self._usual
+        return self._calm if is_bulk and self.lasts() else self._usual
 
 
 def _stopping() -> StoreUnavailable:

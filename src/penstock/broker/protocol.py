@@ -102,6 +102,11 @@ class Broker(Protocol):
     @property
     def actions(self) -> Actions: ...
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether no one has asked for anything but bulk work for a while, and steps of that are long: then what takes
+        a few milliseconds is better done at once than in turns."""
+
     # Queues
 
     def create_queue(self, name: str, settings: Settings, by: Actor | None = None) -> Pending[Queue]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from penstock.broker import pages
+from penstock.broker.aside import Aside
 from penstock.broker.commit import Commit
 from penstock.broker.operations import Again
 from penstock.errors import ShipmentNotFound
@@ -18,8 +19,9 @@ from penstock.stores.protocol import Unit, needed
 
 
 class Shipments:
-    def __init__(self, commit: Commit) -> None:
+    def __init__(self, commit: Commit, aside: Aside) -> None:
         self._commit = commit
+        self._aside = aside
 
     def claim(
         self, ref: ShipmentRef, limit: int, hold_ms: int, max_bytes: int | None = None
@@ -33,7 +35,7 @@ class Shipments:
         return self._commit.work(ListShipments(queue, consumer, after, limit))
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
-        return self._commit.work(ReadShipment(ref, start, limit))
+        return self._aside.read(ReadShipment(ref, start, limit))
 
     def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
         return self._commit.work(SettleShipment(ref, keep, stored_in))

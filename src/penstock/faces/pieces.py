@@ -5,15 +5,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+from penstock import limits
 from penstock.edge.http import Response
 from penstock.faces.answers import JSON, encode_json
+from penstock.limits import Limits
 from penstock.pending import Pending
 
-# What a piece is made of, at most: so many rows, and about so many bytes in their bodies.
+# Rows of a piece, if nothing else is said.
 ROWS = 250
-_BYTES = 256 * 1024
+
+
+class Size(NamedTuple):
+    """What a piece is made of, at most: so many rows, and about so many bytes in their bodies."""
+
+    rows: int
+    bytes: int
+
+
+USUAL = Size(ROWS, 256 * 1024)
+# A batch of Arrow costs much for itself, and little for each row.
+OF_ARROW = Size(1_000, 256 * 1024)
+# For when no one else waits.
+WHOLE = Size(limits.BULK_LIMIT, Limits().claim_bytes)
 
 
 class Row(Protocol):
@@ -25,12 +40,12 @@ T = TypeVar("T", bound=Row)
 
 
 def in_pieces(
-    rows: Sequence[T], add: Callable[[Sequence[T]], object], finish: Callable[[], Response]
+    rows: Sequence[T], add: Callable[[Sequence[T]], object], finish: Callable[[], Response], size: Size = USUAL
 ) -> Pending[Response]:
     """`add` is called for some rows at a time, and `finish` when all were added. If they were more than one piece, to
     finish the answer has a turn of its own, and so has sending it. Of no rows, one piece is made as well."""
     answer: Pending[Response] = Pending()
-    _add_piece(answer, rows, 0, add, finish)
+    _add_piece(answer, rows, 0, size, add, finish)
     return answer
 
 
@@ -38,6 +53,7 @@ def _add_piece(
     answer: Pending[Response],
     rows: Sequence[T],
     start: int,
+    size: Size,
     add: Callable[[Sequence[T]], object],
     finish: Callable[[], Response],
 ) -> None:
@@ -47,10 +63,10 @@ def _add_piece(
         return
     try:
         if start < len(rows) or not start:
-            end = _end(rows, start)
+            end = _end(rows, start, size)
             add(rows[start:end])
             if start or end < len(rows):
-                asyncio.get_running_loop().call_soon(_add_piece, answer, rows, end, add, finish)
+                asyncio.get_running_loop().call_soon(_add_piece, answer, rows, end, size, add, finish)
                 return
         whole = finish()
     except Exception as error:
@@ -62,14 +78,15 @@ def _add_piece(
         answer.resolve(whole)
 
 
-def _end(rows: Sequence[Row], start: int) -> int:
+def _end(rows: Sequence[Row], start: int, size: Size) -> int:
     """Where the piece ends that begins there: behind one row at least."""
-    size = 0
-    for index in range(start, min(start + ROWS, len(rows))):
-        size += len(rows[index].body or b"")
-        if size >= _BYTES:
+    most = min(start + size.rows, len(rows))
+    held = 0
+    for index in range(start, most):
+        held += len(rows[index].body or b"")
+        if held >= size.bytes:
             return index + 1
-    return min(start + ROWS, len(rows))
+    return most
 
 
 class JsonPage:

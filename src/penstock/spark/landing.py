@@ -1,16 +1,17 @@
 """Puts a shipment or an export into the lake: what one Spark task does, with Arrow, from the server to the file.
 
-Its rows come page by page, the next page while this one is written, and leave as row groups: memory holds a few pages,
+Its rows come page by page, the next ones while this one is written, and leave as row groups: memory holds a few pages,
 however large the shipment is. Doing it again, or twice at the same time, comes to the same file.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from msgspec import Struct
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, StringType, StructType, _parse_datatype_string
 
+from penstock import limits
 from penstock.client import Client, ClientError, Export, Shipment, ShipmentEnded
 from penstock.spark.codec import decoder_of
 from penstock.spark.errors import JobFailed, ShipmentGone
@@ -106,13 +108,14 @@ class Landing:
 
     def _write(self) -> Manifest:
         with self.server.client() as client:
-            if isinstance(self.batch, Shipment):
-                pages = client.arrow.read_shipment(self.batch, 0, self.batch.messages)
+            batch = self.batch
+            if isinstance(batch, Shipment):
+                parts = (client.arrow.read_shipment(batch, *part) for part in _parts(0, batch.messages))
                 shaped = partial(_messages, self)
             else:
-                pages = client.arrow.read_export(self.batch, self.batch.after, self.batch.through)
+                parts = (client.arrow.read_export(batch, *part) for part in _parts(batch.after, batch.through))
                 shaped = partial(_ledger_rows, self)
-            batches = map(shaped, ahead(pages, _PAGES_AHEAD))
+            batches = map(shaped, ahead(parts, _PAGES_AHEAD))
             return self.table.write(self.place, batches, self.rows, partial(self._check, client))
 
     def _check(self, client: Client) -> None:
@@ -123,6 +126,11 @@ class Landing:
                 raise ShipmentGone("its messages are the queue's again", shipment.state)
             if shipment.claimed_at != self.batch.claimed_at:
                 raise ShipmentGone("its number is another claim's by now", "lost")
+
+
+def _parts(start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Bounds of what the server hands out in one page, unless bodies are large."""
+    return ((first, min(first + limits.BULK_LIMIT, stop)) for first in range(start, stop, limits.BULK_LIMIT))
 
 
 def _messages(landing: Landing, page: pa.RecordBatch) -> pa.RecordBatch:
@@ -149,45 +157,25 @@ def _repeated(instant: int, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(instant * 1000, pa.int64()).cast(_INSTANT), rows)
 
 
-def ahead(items: Iterator[T], count: int) -> Iterator[T]:
-    """The same, but up to `count` of them are fetched by a thread before they are asked for."""
-    fetched: queue.Queue[Callable[[], T] | None] = queue.Queue(count)
-    stopped = threading.Event()
-
-    def put(item: Callable[[], T] | None) -> bool:
-        while not stopped.is_set():
-            try:
-                fetched.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def fetch() -> None:
+def ahead(parts: Iterable[Iterator[T]], count: int) -> Iterator[T]:
+    """All of each part, in their order. While one is looked at, the next `count` are begun, each by a thread."""
+    begun: deque[Future[Iterator[T]]] = deque()
+    with ThreadPoolExecutor(count, "pages ahead") as threads:
         try:
-            for item in items:
-                if not put(partial(_same, item)):
-                    return
-        except BaseException as error:
-            put(partial(_raised, error))
-        put(None)
-
-    thread = threading.Thread(target=fetch, name="pages ahead", daemon=True)
-    thread.start()
-    try:
-        while (item := fetched.get()) is not None:
-            yield item()
-    finally:
-        stopped.set()
-        thread.join()
+            for part in parts:
+                begun.append(threads.submit(_begun, part))
+                if len(begun) > count:
+                    yield from begun.popleft().result()
+            while begun:
+                yield from begun.popleft().result()
+        finally:
+            for future in begun:
+                future.cancel()
 
 
-def _same(item: T) -> T:
-    return item
-
-
-def _raised(error: BaseException) -> T:  # type: ignore[type-var]
-    raise error
+def _begun(part: Iterator[T]) -> Iterator[T]:
+    """The same, with its first item fetched."""
+    return chain(list(islice(part, 1)), part)
 
 
 def _type_of(schema: str) -> DataType:

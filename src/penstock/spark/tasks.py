@@ -6,6 +6,7 @@ Spark Connect, this is also how a program looks at files that only the cluster c
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,7 +29,9 @@ def is_connect(spark: SparkSession) -> bool:
 def in_task(spark: SparkSession, function: Callable[[], T], kind: type[T]) -> T:
     """What the function returns, which must be a value of JSON or a struct, of this kind."""
 
-    def run(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Spark keeps a worker for the next task only if it has read all that it was sent.
+        deque(batches, maxlen=0)
         yield pa.RecordBatch.from_pydict({"told": [msgspec.json.encode(function())]})
 
     [row] = mapped(spark.range(0, 1, 1, 1), run, "told binary").collect()

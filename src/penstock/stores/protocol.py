@@ -886,6 +886,16 @@ class ExpressStore(Protocol):
         """
 
 
+@runtime_checkable
+class SideStore(Protocol):
+    """A store that can also be read by another thread than the one that its units run on."""
+
+    def unit_beside(self) -> AbstractContextManager[Unit]:
+        """A unit in which nothing may be changed. It sees one moment, and holds up no one: units that write go on
+        meanwhile. Raises StoreBusy, StoreUnavailable and StoreCorrupt, as `Store.unit` does, and its failure has no
+        part in what becomes of that. Several threads may have one each."""
+
+
 class AllBut:
     """The names of all queues there are or may be, but for some."""
 

@@ -252,6 +252,12 @@ ORDER BY seq LIMIT ? ;
 SELECT seq, length(body), NULL, NULL, sent_at, 0, receives, 0, deadline_at, NULL, grp, NULL FROM message WHERE queue = ? AND ready_at = 0 AND seq > ?
 ORDER BY seq LIMIT ? ;
 
+-- ClaimSql.summed_head
+SELECT count(*), min(seq), max(seq), sum(size), min(sent_at), max(receives),
+    count(CASE WHEN receives > 0 THEN 1 END), count(deadline_at)
+FROM (SELECT seq, length(body) AS size, sent_at, receives, deadline_at FROM message
+      WHERE queue = ? AND ready_at = 0 ORDER BY seq LIMIT ?) AS head;
+
 -- ClaimSql.ready
 SELECT seq FROM message WHERE queue = ? AND ready_at = 0 AND seq > ? ORDER BY seq LIMIT ?;
 

@@ -8,7 +8,9 @@ buffer is checked before a value of it is touched.
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from struct import unpack_from
 from typing import TYPE_CHECKING, Any
@@ -41,6 +43,18 @@ def _arrow() -> Any:
     except ImportError as error:
         raise FeatureMissing(f"this server has no Arrow: ask for JSON, or {how_to_get('arrow')}") from error
     return pyarrow
+
+
+@cache
+def load_ahead() -> None:
+    """Begin to load it in a thread, because it will be asked for soon: that takes a third of a second, in which the
+    event loop would stand still."""
+
+    def load() -> None:
+        with suppress(FeatureMissing):
+            _arrow()
+
+    threading.Thread(target=load, name="penstock-arrow", daemon=True).start()
 
 
 def wants_arrow(request: Request) -> bool:

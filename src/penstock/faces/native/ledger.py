@@ -46,7 +46,7 @@ from penstock.faces.native.requests import (
 )
 from penstock.faces.native.shipments import CONFLICT, ENDED
 from penstock.faces.permission import Permission, Scope
-from penstock.faces.pieces import JsonPage, in_pieces
+from penstock.faces.pieces import OF_ARROW, JsonPage, in_pieces
 from penstock.model import ClaimedExport, Export, ExportRef, LedgerFilter, LedgerRow, LedgerScan, Outcome
 from penstock.pending import Pending, chained
 
@@ -385,7 +385,7 @@ def _view(row: LedgerRow) -> LedgerRowView:
 
 def _in_arrow(rows: Sequence[LedgerRow], *headers: tuple[bytes, bytes]) -> Pending[Response]:
     stream = ArrowStream(*headers)
-    return in_pieces(rows, lambda some: stream.add(_columns(some)), stream.response)
+    return in_pieces(rows, lambda some: stream.add(_columns(some)), stream.response, OF_ARROW)
 
 
 def _columns(rows: Sequence[LedgerRow]) -> dict[str, pa.Array]:

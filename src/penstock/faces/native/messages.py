@@ -47,7 +47,7 @@ from penstock.faces.native.filters import FILTER, ages_of, query_filter, selecti
 from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission, actor_of
-from penstock.faces.pieces import JsonPage, in_pieces
+from penstock.faces.pieces import OF_ARROW, WHOLE, JsonPage, in_pieces
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Found, Message, MessageState, PeekAfter, Scan
 from penstock.pending import Pending, chained
@@ -391,11 +391,12 @@ def messages_in_json(
 
 
 def messages_in_arrow(
-    messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]
+    messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes], whole: bool = False
 ) -> Pending[Response]:
-    """`claimed` adds what the holder of a claim needs."""
+    """`claimed` adds what the holder of a claim needs. `whole` says that no one else waits."""
     stream = ArrowStream(*headers)
-    return in_pieces(messages, lambda some: stream.add(_columns(some, claimed)), stream.response)
+    size = WHOLE if whole else OF_ARROW
+    return in_pieces(messages, lambda some: stream.add(_columns(some, claimed)), stream.response, size)
 
 
 def _columns(messages: Sequence[Message], claimed: bool) -> dict[str, pa.Array]:

@@ -14,7 +14,7 @@ from penstock.edge.router import Route
 from penstock.faces.answers import Conflict, Ended, Error, json_response
 from penstock.faces.bodies import decoder
 from penstock.faces.description import NumberParam, Op, Tag, also, answer, body
-from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, wants_arrow
+from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, load_ahead, wants_arrow
 from penstock.faces.native.messages import (
     MESSAGE_EXAMPLE,
     MessageView,
@@ -240,6 +240,7 @@ class _Shipments:
     def claim(self, request: Request) -> Pending[Response]:
         ref = _named(request)
         asked = _read_claim(request.body)
+        load_ahead()  # what is claimed now is read in a moment
         return self._broker.shipments.claim(ref, asked.limit, asked.hold_ms, asked.max_bytes).map(_claimed)
 
     def show(self, request: Request) -> Pending[Response]:
@@ -250,7 +251,10 @@ class _Shipments:
         start = query_number(request, _START)
         limit = query_number(request, _LIMIT)
         read = self._broker.shipments.read(ref, start, limit)
-        return chained(read, messages_in_arrow if wants_arrow(request) else _messages)
+        return chained(read, self._in_arrow if wants_arrow(request) else _messages)
+
+    def _in_arrow(self, messages: Sequence[Message]) -> Pending[Response]:
+        return messages_in_arrow(messages, whole=self._broker.is_calm)
 
     def settle(self, request: Request) -> Pending[Response]:
         ref = _named(request)

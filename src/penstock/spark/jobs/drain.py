@@ -4,7 +4,8 @@ Shipment by shipment: claim number n, write its file, settle n. If the job ends 
 n, finds the same messages, and goes on. Nothing is settled before all of it is in the lake.
 
 A large queue is drained in lanes, several shipments at a time. A consumer has one shipment at a time, so each lane has
-a consumer of its own: `drain`, `drain.2`, `drain.3`.
+a consumer of its own: `drain`, `drain.2`, `drain.3`. Lanes claim one after the other: what one has claimed is read
+while the next one claims, and from then on they are at different steps of their work.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ LIMIT = 1_000_000
 _MOST_BYTES = 2 * 1024**3
 # Fewer messages than this are not worth a lane.
 _LANE_MESSAGES = 200_000
+# Where there are several lanes, each has so many shipments or more, of a size that is worth a file.
+_LANE_SHIPMENTS = 2
+_LEAST_SHIPMENT = 100_000
 _MOST_ENDED = 10
 _GIVEN_BACK = ("released", "lost", "purged")
 
@@ -156,6 +160,7 @@ class _Drain:
     summary: DrainSummary
     run: Run
     lock: threading.Lock = field(default_factory=threading.Lock)
+    claiming: threading.Lock = field(default_factory=threading.Lock)
     tag: str = field(default_factory=lambda: f"penstock-drain-{uuid4().hex}")
 
     @classmethod
@@ -186,6 +191,8 @@ class _Drain:
     def all(self, limit: int, max_messages: int | None, lanes: int | None) -> None:
         names = self._lanes(max_messages, lanes)
         self.summary.lanes = len(names)
+        if len(names) > 1:
+            limit = min(limit, max(_LEAST_SHIPMENT, -(-self.summary.ready // (_LANE_SHIPMENTS * len(names)))))
         budget = _Budget(max_messages)
         with ThreadPoolExecutor(len(names), "lane") as pool:
             running = [pool.submit(self._lane, name, limit, budget) for name in names]
@@ -220,7 +227,8 @@ class _Drain:
             while most := budget.take(limit):
                 try:
                     ref = ShipmentRef(queue, consumer, number)
-                    shipment = client.claim_shipment(ref, most, self.hold_ms, _MOST_BYTES)
+                    with self.claiming:
+                        shipment = client.claim_shipment(ref, most, self.hold_ms, _MOST_BYTES)
                 except (ShipmentEnded, ShipmentConflict):
                     # Another run was faster, after all.
                     budget.correct(most)

@@ -19,6 +19,10 @@ class Budget:
         self._has_some = has_some
         self.is_spent = False
 
+    def covers(self, size: int) -> bool:
+        """Whether bodies of this length leave some of it."""
+        return size < self._left
+
     def spend(self, rows: Sequence[Row]) -> None:
         if rows:
             self._left -= sum(map(body_in, rows))

@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from penstock import policy
 from penstock.ids import before_seq
+from penstock.limits import SHIPPED
 from penstock.model import Claimed, Dedup, Message, Outcome, Queue
 from penstock.policy import Verdict
 from penstock.stores.figures import CLAIMED, REDELIVERED
@@ -19,9 +20,10 @@ from penstock.stores.sql.engine import Row
 from penstock.stores.sql.hints import FROM_THE_BEGINNING, Start
 from penstock.stores.sql.lines import group_text, has_lines
 from penstock.stores.sql.moves import Moves
-from penstock.stores.sql.runs import at_once, each_run, runs_of
+from penstock.stores.sql.runs import Run, at_once, each_run, runs_of
 from penstock.stores.sql.session import (
     Session,
+    body_in,
     deadline_in,
     decode_attributes,
     group_in,
@@ -51,6 +53,12 @@ class ClaimSql:
     measured_head: str = """
         SELECT {measured} FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} > ?
         ORDER BY {age} LIMIT ? {lock_free}"""
+    # The same in all: one row, however many there are.
+    summed_head: str = """
+        SELECT count(*), min(seq), max(seq), sum(size), min(sent_at), max(receives),
+            count(CASE WHEN receives > 0 THEN 1 END), count(deadline_at)
+        FROM (SELECT seq, length(body) AS size, sent_at, receives, deadline_at FROM {walk}
+              WHERE queue = ? AND ready_at = 0 ORDER BY {age} LIMIT ?) AS head"""
     ready: str = "SELECT seq FROM {walk} WHERE queue = ? AND ready_at = 0 AND {age} > ? ORDER BY {age} LIMIT ?"
     # The sum keeps a database from reading the queue once more instead of these messages.
     chosen: str = Bounded("""
@@ -82,6 +90,17 @@ class Terms:
     share: Share | None = None
     reads: bool = True
     budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """What a shipment has taken: how many messages, the length of their bodies, which ones, and whether it stopped at a
+    limit of one unit."""
+
+    messages: int
+    bytes: int
+    runs: list[Run]
+    more: bool
 
 
 class _Taking:
@@ -152,6 +171,40 @@ class Claims:
             if again:
                 self._session.count(found.number, REDELIVERED, again)
         return rows, more
+
+    def ship(self, found: Queue, limit: int, now: int, budget: Budget | None) -> Shipped:
+        """Messages for a shipment, which are not read."""
+        shipped = self._ship_alike(found, limit, now, budget)
+        if shipped is None:
+            rows, more = self.take(found, limit, now, Terms(SHIPPED, reads=False, budget=budget))
+            size = sum(map(body_in, rows))  # which is a length here
+            shipped = Shipped(len(rows), size, runs_of(sorted(map(seq_in, rows))), more)
+        return shipped
+
+    def _ship_alike(self, found: Queue, limit: int, now: int, budget: Budget | None) -> Shipped | None:
+        """The usual case, in which all that is ready is handed out as it stands: told by a few sums, without looking at
+        each message. None in any other, and where other units may take some of it in between."""
+        session, engine = self._session, self._session.engine
+        is_plain = not has_lines(found) and found.settings.dedup is not Dedup.CLAIM and found.paused_at is None
+        if engine.shared or session.hints is not None or not is_plain or session.look_for_due(found, now, 1).rows():
+            return None
+        [head] = engine.rows(self._sql.summed_head, (found.number, limit))
+        count, first, last, size, oldest, receives, received, deadlines = head
+        if not count:
+            return Shipped(0, 0, [], False)
+        if deadlines or policy.judge(found.settings, now, oldest, receives, None) is not Verdict.DELIVER:
+            return None
+        if budget is not None and not budget.covers(size):
+            return None
+        if last - first == count - 1:
+            runs = [(first, last)]
+        else:
+            runs = runs_of([seq for (seq,) in engine.rows(self._sql.ready, (found.number, 0, limit))])
+        self._hold_runs(runs, SHIPPED, now)
+        session.count(found.number, CLAIMED, count)
+        if received:
+            session.count(found.number, REDELIVERED, received)
+        return Shipped(count, size, runs, False)
 
     def _take(self, found: Queue, limit: int, now: int, terms: Terms) -> tuple[list[Row], bool]:
         session, limits = self._session, self._session.limits
@@ -387,10 +440,14 @@ class Claims:
             statement, which = at_once(engine, sql.hold, seqs)
             engine.later(statement, (terms.until, now, now, *which))
         else:
-            for statement, _, which in each_run(engine, sql.hold, runs_of(seqs)):
-                engine.later(statement, (terms.until, now, now, *which))
+            self._hold_runs(runs_of(seqs), terms.until, now)
         if terms.budget is not None:
             terms.budget.spend(rows)
+
+    def _hold_runs(self, runs: Sequence[Run], until: int, now: int) -> None:
+        engine = self._session.engine
+        for statement, _, which in each_run(engine, self._sql.hold, runs):
+            engine.later(statement, (until, now, now, *which))
 
     def _delivered(self, queue: Queue, rows: Sequence[Row], now: int, terms: Terms) -> list[Message]:
         """The messages as they are after their claim."""

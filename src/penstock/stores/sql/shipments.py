@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock import limits, policy
+from penstock import policy
 from penstock.errors import ShipmentConflict, ShipmentEnded, ShipmentNotFound
 from penstock.model import Message, Outcome, Queue, Shipment, ShipmentRef, ShipmentState
 from penstock.stores.sql import runs
 from penstock.stores.sql.budget import Budget
-from penstock.stores.sql.claim import Claims, Terms
+from penstock.stores.sql.claim import Claims, Shipped
 from penstock.stores.sql.engine import Row
 from penstock.stores.sql.runs import Run
-from penstock.stores.sql.session import Session, body_in, seq_in, size_of
+from penstock.stores.sql.session import Session, seq_in, size_of
 from penstock.stores.sql.statements import Bounded, ByRuns, by_runs
 
 _NOT_ENDED = (ShipmentState.GATHERING, ShipmentState.OPEN)
@@ -174,23 +174,21 @@ class Shipments:
         is_full = max_bytes is not None and size >= max_bytes
         step = 0 if is_full else max(0, min(most, limit - messages))
         budget = None if max_bytes is None else Budget(max_bytes - size, messages > 0)
-        terms = Terms(limits.SHIPPED, reads=False, budget=budget)
-        taken, more = self._claims.take(queue, step, now, terms) if step else ([], False)
-        messages += len(taken)
-        size += sum(map(body_in, taken))  # which is a length here
+        shipped = self._claims.ship(queue, step, now, budget) if step else Shipped(0, 0, [], False)
+        messages += shipped.messages
+        size += shipped.bytes
         is_full = max_bytes is not None and size >= max_bytes
-        is_whole = messages >= limit or is_full or (len(taken) < step and not more)
+        is_whole = messages >= limit or is_full or (shipped.messages < step and not shipped.more)
         if is_whole and not messages:
             if row is not None:
                 engine.run(sql.delete, (row.id,))
             return False
         state = ShipmentState.OPEN if is_whole else ShipmentState.GATHERING
-        found = runs.runs_of(sorted(map(seq_in, taken)))
         if row is None:
             whose = queue.number, ref.consumer, ref.number
-            engine.run(sql.add, (*whose, state.value, messages, size, now, until, until, runs.encode(found)))
+            engine.run(sql.add, (*whose, state.value, messages, size, now, until, until, runs.encode(shipped.runs)))
         else:
-            all_runs = runs.encode(runs.merged(self._runs_of(row), found))
+            all_runs = runs.encode(runs.merged(self._runs_of(row), shipped.runs))
             engine.run(sql.extend, (state.value, messages, size, until, until, all_runs, row.id))
         return True
 

@@ -687,20 +687,39 @@ class SqliteStore:
 
     def _tidy(self) -> None:
         log_file = f"{self._file.real_path}-wal"
-        with suppress(apsw.Error, OSError):
-            connection = apsw.Connection(self._file.real_path, flags=apsw.SQLITE_OPEN_READWRITE)
-            forks.note_opened(connection, self._file.inode())
-            try:
-                connection.execute("PRAGMA synchronous = FULL")
-                [(_, held, home)] = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                self._log_home = max(0, int(home))  # type: ignore[arg-type]
-                self._log_is_held = home != held
-                if held == home and os.stat(log_file).st_size > 2 * self._log_pages * _LOG_PAGE_BYTES:
-                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                    self._write_units = 0
-            finally:
-                connection.close(True)
-                forks.note_closed(connection)
+        with suppress(apsw.Error, OSError), self._connected_beside() as connection:
+            connection.execute("PRAGMA synchronous = FULL")
+            [(_, held, home)] = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._log_home = max(0, int(home))  # type: ignore[arg-type]
+            self._log_is_held = home != held
+            if held == home and os.stat(log_file).st_size > 2 * self._log_pages * _LOG_PAGE_BYTES:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._write_units = 0
+
+    @contextmanager
+    def unit_beside(self) -> Iterator[SqlUnit]:
+        """On a connection that lasts as long as the unit: it is for pages of thousands of rows, and one that is left
+        open would have to be given up whenever the file is."""
+        self._file.refuse_gone()
+        try:
+            with self._connected_beside() as connection:
+                connection.set_busy_timeout(int(self._patience_s * 1000))
+                connection.execute("PRAGMA query_only = ON")
+                connection.execute("BEGIN")
+                yield SqlUnit(Session(SqliteEngine(connection), self._session.origin, Cache(), self.limits))
+        except apsw.Error as error:
+            raise translated(error) from error
+
+    @contextmanager
+    def _connected_beside(self) -> Iterator[apsw.Connection]:
+        """A connection for another thread, which sees what is committed."""
+        connection = apsw.Connection(self._file.real_path, flags=apsw.SQLITE_OPEN_READWRITE)
+        forks.note_opened(connection, self._file.inode())
+        try:
+            yield connection
+        finally:
+            connection.close(True)
+            forks.note_closed(connection)
 
     def changed_elsewhere(self) -> Container[str]:
         """SQLite does not say what was changed. But in a queue that holds no message, none can have become ready."""
