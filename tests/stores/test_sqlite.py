@@ -699,3 +699,34 @@ class TestRoom:
         with pytest.raises(StoreFull), opened.unit() as unit:
             unit.send("q", [Draft(bytes(1_000_000))], NOW)
         assert bodies(opened) == list(range(100))
+
+
+class TestUnitBeside:
+    """For another thread than the one that units run on."""
+
+    def test_sees_what_is_committed_and_nothing_later(self, opened):
+        fill(opened)
+        with opened.unit_beside() as beside:
+            before = beside.count("q", NOW, 1000).total
+            with opened.unit() as unit:
+                unit.send("q", [Draft(b"later")], NOW)
+            assert beside.count("q", NOW, 1000).total == before
+        with opened.unit_beside() as beside:
+            assert beside.count("q", NOW, 1000).total == before + 1
+
+    def test_changes_nothing(self, opened):
+        fill(opened)
+        with pytest.raises(StoreUnavailable), opened.unit_beside() as beside:
+            beside.send("q", [Draft(b"x")], NOW)
+
+    def test_its_failure_is_not_the_stores(self, opened):
+        fill(opened)
+        with pytest.raises(ZeroDivisionError), opened.unit_beside():
+            raise ZeroDivisionError
+        with opened.unit() as unit:
+            assert unit.count("q", NOW, 1000).total
+
+    def test_a_file_that_is_gone_is_not_read(self, opened, path):
+        path.rename(path.with_name("elsewhere.db"))
+        with pytest.raises(StoreUnavailable), opened.unit_beside():
+            pass

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from penstock import limits
+from penstock.faces.native import arrow
 from penstock.limits import Limits
 from tests.faces.native.conftest import Native, bodies
 from tests.faces.native.test_bulk import ARROW, table
@@ -259,3 +262,14 @@ def test_a_shipped_message_can_be_peeked_at(native: Native) -> None:
     assert message["ready_at"] == limits.SHIPPED
     page = table(native.talk("GET", "/v1/queues/q/messages", accept=ARROW))
     assert page.column("ready_at").to_pylist()[0].year == 9999
+
+
+def test_arrow_is_loaded_while_a_shipment_is_claimed(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a thread: by the time it is asked for, the event loop need not stand still for it."""
+    loaded: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(arrow, "_arrow", lambda: loaded.put(threading.current_thread().name))
+    arrow.load_ahead.cache_clear()
+    put(native)
+    put(native)
+    assert loaded.get(timeout=60) == "penstock-arrow"
+    assert loaded.empty()

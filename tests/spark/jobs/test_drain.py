@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.client import ShipmentRef
+from penstock.client import Client, ShipmentRef
 from penstock.spark.jobs import JobFailed, Run, drain
 from penstock.spark.landing import Landing
 from penstock.spark.lease import Lease
@@ -163,6 +163,23 @@ def test_several_lanes(plant) -> None:
     assert plant.drained() == sorted(str(number).encode() for number in range(50))
     assert {place.consumer for place in plant.lake.shipped("q")} == {"drain", "drain.2"}
     assert plant.client.queue("q").count.total == 0
+
+
+def test_lanes_claim_one_after_the_other(plant, monkeypatch) -> None:
+    """And each has several shipments, although one could hold everything: so one is read while another is claimed."""
+    monkeypatch.setattr("penstock.spark.jobs.drain._LEAST_SHIPMENT", 5)
+    claim, claiming, most = Client.claim_shipment, threading.Semaphore(100), []
+
+    def watched(client, *args):
+        with claiming:
+            most.append(100 - claiming._value)
+            return claim(client, *args)
+
+    monkeypatch.setattr(Client, "claim_shipment", watched)
+    plant.send("q", *map(str, range(80)))
+    summary = plant.drain(lanes=2)
+    assert (summary.messages, summary.shipments) == (80, 4)
+    assert max(most) == 1
 
 
 def test_a_lane_that_an_earlier_run_has_left_open_is_finished(plant) -> None:

@@ -90,8 +90,16 @@ def instants(values: Sequence[int | None]) -> pa.Array:
     return pa.array(values, pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
 
 
+def repeated(value: str, count: int) -> pa.Array:
+    pa = _arrow()
+    return pa.repeat(pa.scalar(value, pa.string()), count)
+
+
 def text_maps(values: Sequence[dict[str, str] | None]) -> pa.Array:
     pa = _arrow()
+    if not any(values):
+        nothing = pa.array([], pa.string())
+        return pa.MapArray.from_arrays(pa.array([0] * (len(values) + 1), pa.int32()), nothing, nothing)
     return pa.array(
         [() if value is None else list(value.items()) for value in values], pa.map_(pa.string(), pa.string())
     )

@@ -39,6 +39,7 @@ from penstock.faces.native.arrow import (
     binaries,
     instants,
     integers,
+    repeated,
     text_maps,
     texts,
     wants_arrow,
@@ -400,6 +401,7 @@ def messages_in_arrow(
 
 
 def _columns(messages: Sequence[Message], claimed: bool) -> dict[str, pa.Array]:
+    """Of messages of one queue."""
     columns = {
         "id": texts([message.id for message in messages]),
         "body": binaries([message.body for message in messages]),
@@ -407,8 +409,8 @@ def _columns(messages: Sequence[Message], claimed: bool) -> dict[str, pa.Array]:
         "attributes": text_maps([message.attributes for message in messages]),
         "sent_at": instants([message.sent_at for message in messages]),
         "receives": integers([message.receives for message in messages], 32),
-        "queue": texts([message.queue for message in messages]),
-        "ready_at": instants([_ready_at(message) for message in messages]),
+        "queue": repeated(messages[0].queue if messages else "", len(messages)),
+        "ready_at": instants([0 if message.ready_at == limits.BEHIND else message.ready_at for message in messages]),
     }
     if claimed:
         columns["receipt"] = texts([_receipt(message) for message in messages])
