@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -167,7 +168,8 @@ def test_several_lanes(plant) -> None:
 
 def test_lanes_claim_one_after_the_other(plant, monkeypatch) -> None:
     """And each has several shipments, although one could hold everything: so one is read while another is claimed."""
-    monkeypatch.setattr("penstock.spark.jobs.drain._LEAST_SHIPMENT", 5)
+    # The package has a function of the same name.
+    monkeypatch.setattr(sys.modules["penstock.spark.jobs.drain"], "_LEAST_SHIPMENT", 5)
     claim, claiming, most = Client.claim_shipment, threading.Semaphore(100), []
 
     def watched(client, *args):
