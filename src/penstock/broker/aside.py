@@ -4,8 +4,8 @@ SQLite writes many rows in one call, during which other threads of this process 
 or settled, another can be read on a second core, and neither waits for the other.
 
 Reading takes a call for each row, and hands the interpreter over with every one: where the event loop is busy, it gets
-it back late each time. Then a read is a task like all others, in steps between them. It is so, too, where a thread has failed
-because of the store: what to do about that is known there.
+it back late each time. Then a read is a task like all others, in steps between them. It is so, too, where a thread has
+failed because of the store: what to do about that is known there.
 """
 
 from __future__ import annotations
