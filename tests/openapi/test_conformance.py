@@ -32,6 +32,9 @@ from penstock.timings import Timings
 from tests.openapi.conftest import ROUTES
 from tests.servers import ThreadServer
 
+# Hypothesis tells this by the generator that all threads of the process share: the threads of others count as well.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
