@@ -33,6 +33,7 @@ from penstock.model import (
     Span,
     WantedAttribute,
 )
+from penstock.pending import resolved
 
 NOUNS = {
     "moves": "Moves",
@@ -54,7 +55,7 @@ def contract() -> set[str]:
 
 
 def test_all_verbs_of_the_contract_are_known() -> None:
-    assert set(VERBS) | {"send", "claim", "ack"} == contract()
+    assert set(VERBS) | {"send", "claim", "ack", "shipments.read_as"} == contract()
 
 
 SAMPLES = {
@@ -102,3 +103,11 @@ async def test_a_verb_is_called_by_its_own_name_and_with_its_own_arguments(verb:
     [call] = broker.bridge._verbs
     assert call.verb == verb
     assert list(VERBS[verb].read_arguments(call.arguments)) == arguments
+
+
+async def test_what_is_to_have_a_form_is_asked_for_as_it_is() -> None:
+    broker = RemoteBroker(20)
+    broker.bridge = EdgeEnd(asyncio.get_running_loop(), broker.forget)
+    broker.shipments.read_as(ShipmentRef("q", "c", 3), 0, 10, protocol.Form(len, resolved))
+    [call] = broker.bridge._verbs
+    assert call.verb == "shipments.read"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.broker import LocalBroker
+from penstock.broker import Form, LocalBroker
 from penstock.clock import system_clock
-from penstock.errors import ShipmentEnded, StoreUnavailable
+from penstock.errors import FeatureMissing, ShipmentEnded, StoreUnavailable
 from penstock.limits import Limits
-from penstock.model import Draft, Settings, ShipmentRef
+from penstock.model import Draft, Message, Settings, ShipmentRef
+from penstock.pending import Pending, resolved
 from penstock.stores import open_store
 from penstock.stores.protocol import Unit
 from penstock.stores.sql.engines.sqlite import SqliteStore
@@ -101,9 +102,33 @@ async def test_while_it_is_calm_a_thread_reads(broker: LocalBroker, store: Watch
 
 async def test_soon_after_a_request_it_is_a_task_as_all_others(broker: LocalBroker, store: Watched) -> None:
     await result(broker.send("q", [Draft(b"x")]))
-    assert not broker.is_calm
     assert bodies(await result(broker.shipments.read(SHIPMENT, 0, MESSAGES))) == BODIES
     assert not store.readers
+
+
+def in_thread(messages: Sequence[Message]) -> str:
+    return threading.current_thread().name
+
+
+def in_turns(messages: Sequence[Message]) -> Pending[str]:
+    return resolved(f"{len(messages)} in turns")
+
+
+async def test_the_thread_also_gives_it_its_form(broker: LocalBroker, store: Watched) -> None:
+    form = Form(in_thread, in_turns)
+    assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == "penstock-aside"
+    store.failure = StoreUnavailable("no more descriptors")
+    assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == "10 in turns"
+    await result(broker.send("q", [Draft(b"x")]))
+    assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == "10 in turns"
+
+
+async def test_a_form_that_fails_is_the_answer(broker: LocalBroker) -> None:
+    def fail(messages: Sequence[Message]) -> str:
+        raise FeatureMissing("no Arrow")
+
+    with pytest.raises(FeatureMissing):
+        await result(broker.shipments.read_as(SHIPMENT, 0, 10, Form(fail, in_turns)))
 
 
 async def test_units_go_on_while_it_reads(broker: LocalBroker, store: Watched) -> None:

@@ -65,6 +65,8 @@ def test_a_verb_takes_and_gives_plain_values(verb: FunctionType) -> None:
     given = hints.pop("return")
     assert get_origin(given) is Pending
     [given] = get_args(given)
+    if any(get_origin(kind) is protocol.Form for kind in hints.values()):
+        return  # no other process has to know of it
     for name, kind in {**hints, "the result": given}.items():
         assert is_plain(kind), name
 

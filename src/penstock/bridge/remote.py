@@ -9,10 +9,10 @@ One file because it is one list: every verb of the broker, by its name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.bridge.edge_end import EdgeEnd, gone
-from penstock.broker.protocol import Keys
+from penstock.broker.protocol import Form, Keys
 from penstock.errors import StoreSilent, StoreUnavailable
 from penstock.model import (
     ALL_QUEUES,
@@ -65,7 +65,9 @@ from penstock.model import (
     StoreFigures,
     Workers,
 )
-from penstock.pending import Pending, rejected
+from penstock.pending import Pending, chained, rejected
+
+T = TypeVar("T")
 
 
 class RemoteBroker:
@@ -115,11 +117,6 @@ class RemoteBroker:
 
     def check(self) -> Pending[None]:
         return rejected(self.absence()) if self.bridge is None else self.bridge.call_within("check", (), self._check_s)
-
-    @property
-    def is_calm(self) -> bool:
-        """No step of a unit runs in this process, so that its turns are never long."""
-        return False
 
     def check_room(self) -> Pending[bool]:
         return (
@@ -315,6 +312,9 @@ class RemoteShipments:
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         return self._broker.call("shipments.read", ref, start, limit)
+
+    def read_as(self, ref: ShipmentRef, start: int, limit: int, form: Form[Sequence[Message], T]) -> Pending[T]:
+        return chained(self.read(ref, start, limit), form.in_turns)
 
     def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
         return self._broker.call("shipments.settle", ref, keep, stored_in)

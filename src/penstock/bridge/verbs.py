@@ -52,6 +52,8 @@ def _verbs(noun: str | None, contract: type) -> Iterator[tuple[str, Verb]]:
         if name.startswith("_") or (name in _WITH_CALLS and noun is None):
             continue
         hints = typing.get_type_hints(function, vars(protocol))
+        if any(typing.get_origin(hint) is protocol.Form for hint in hints.values()):
+            continue  # a form is given to the result on the side that asks for it
         (result,) = typing.get_args(hints.pop("return"))
         yield name if noun is None else f"{noun}.{name}", Verb(noun, name, list(hints.values()), result)
 

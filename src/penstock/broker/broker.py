@@ -117,7 +117,7 @@ class LocalBroker:
     ) -> None:
         self._store = store
         self._counting = Counting()
-        self._units = units = Units(store, clock, self._counting, stopwatch)
+        units = Units(store, clock, self._counting, stopwatch)
         # Where operations wait for a unit. The lanes look for those that have waited too long.
         arrived = Arrivals(store.limits)
         express = Express(store, units.now, loop, self._counting) if isinstance(store, ExpressStore) else None
@@ -174,10 +174,6 @@ class LocalBroker:
 
     def check_room(self) -> Pending[bool]:
         return self._health.check_room()
-
-    @property
-    def is_calm(self) -> bool:
-        return self._units.calm.lasts()
 
     def waiting_claims(self) -> list[str]:
         """The queues of claims that wait for a message here, one entry each. Of this process alone, so it is not one of

@@ -5,7 +5,8 @@ result means that everything is on stable media; or it is rejected with an error
 of the request has happened. StoreUnavailable alone leaves that open: the answer may have been lost. Long work is done
 in steps, with others in between: what earlier steps did stays done.
 
-Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. Verbs of
+Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. A `Form`
+alone is not one, and stays on this side. Verbs of
 queues and messages are the broker's own; other nouns (`moves`, `shipments`, `leases`, `ledger`, `exports`, `keys`,
 `actions`) are attributes. A verb that the store has no means for is rejected with FeatureMissing.
 
@@ -23,8 +24,9 @@ One file because it is read as one: those who write a face find every verb here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from penstock.model import (
     ALL_QUEUES,
@@ -79,6 +81,18 @@ from penstock.model import (
 )
 from penstock.pending import Pending
 
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Form(Generic[V, T]):
+    """What a caller makes of a long result: at once where that keeps no one waiting, in any thread; or on the event
+    loop, in turns with others."""
+
+    at_once: Callable[[V], T]
+    in_turns: Callable[[V], Pending[T]]
+
 
 class Broker(Protocol):
     @property
@@ -101,11 +115,6 @@ class Broker(Protocol):
 
     @property
     def actions(self) -> Actions: ...
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether no one has asked for anything but bulk work for a while, and steps of that are long: then what takes
-        a few milliseconds is better done at once than in turns."""
 
     # Queues
 
@@ -343,6 +352,9 @@ class Shipments(Protocol):
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         """The messages from position `start` on. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""
+
+    def read_as(self, ref: ShipmentRef, start: int, limit: int, form: Form[Sequence[Message], T]) -> Pending[T]:
+        """The same in a form that the caller gives it. Raises as `read`, and what the form raises."""
 
     def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
         """Finish its messages as processed; with `keep`, they can be read for a while longer. `stored_in` is where the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from msgspec import Struct
 
@@ -11,11 +11,16 @@ from penstock.broker import pages
 from penstock.broker.aside import Aside
 from penstock.broker.commit import Commit
 from penstock.broker.operations import Again
+from penstock.broker.protocol import Form
 from penstock.errors import ShipmentNotFound
 from penstock.limits import Limits
 from penstock.model import ClaimedShipment, Message, Shipment, ShipmentRef, ShipmentState
-from penstock.pending import Pending
+from penstock.pending import Pending, resolved
 from penstock.stores.protocol import Unit, needed
+
+T = TypeVar("T")
+
+_AS_IT_IS: Form[Sequence[Message], Sequence[Message]] = Form(lambda messages: messages, resolved)
 
 
 class Shipments:
@@ -35,7 +40,10 @@ class Shipments:
         return self._commit.work(ListShipments(queue, consumer, after, limit))
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
-        return self._aside.read(ReadShipment(ref, start, limit))
+        return self._aside.read(ReadShipment(ref, start, limit), _AS_IT_IS)
+
+    def read_as(self, ref: ShipmentRef, start: int, limit: int, form: Form[Sequence[Message], T]) -> Pending[T]:
+        return self._aside.read(ReadShipment(ref, start, limit), form)
 
     def settle(self, ref: ShipmentRef, keep: bool = False, stored_in: str | None = None) -> Pending[Shipment]:
         return self._commit.work(SettleShipment(ref, keep, stored_in))

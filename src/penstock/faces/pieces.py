@@ -7,10 +7,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
-from penstock import limits
 from penstock.edge.http import Response
 from penstock.faces.answers import JSON, encode_json
-from penstock.limits import Limits
 from penstock.pending import Pending
 
 # Rows of a piece, if nothing else is said.
@@ -27,8 +25,6 @@ class Size(NamedTuple):
 USUAL = Size(ROWS, 256 * 1024)
 # A batch of Arrow costs much for itself, and little for each row.
 OF_ARROW = Size(1_000, 256 * 1024)
-# For when no one else waits.
-WHOLE = Size(limits.BULK_LIMIT, Limits().claim_bytes)
 
 
 class Row(Protocol):

@@ -48,7 +48,7 @@ from penstock.faces.native.filters import FILTER, ages_of, query_filter, selecti
 from penstock.faces.native.requests import MEDIUM, QUEUE, VIA, Duration, Instant, checked_word, query_number, route
 from penstock.faces.native.send import TAG
 from penstock.faces.permission import Permission, actor_of
-from penstock.faces.pieces import OF_ARROW, WHOLE, JsonPage, in_pieces
+from penstock.faces.pieces import OF_ARROW, JsonPage, in_pieces
 from penstock.faces.refusals import NO_SUCH_QUEUE
 from penstock.model import Found, Message, MessageState, PeekAfter, Scan
 from penstock.pending import Pending, chained
@@ -392,12 +392,18 @@ def messages_in_json(
 
 
 def messages_in_arrow(
-    messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes], whole: bool = False
+    messages: Sequence[Message], claimed: bool = False, *headers: tuple[bytes, bytes]
 ) -> Pending[Response]:
-    """`claimed` adds what the holder of a claim needs. `whole` says that no one else waits."""
+    """`claimed` adds what the holder of a claim needs."""
     stream = ArrowStream(*headers)
-    size = WHOLE if whole else OF_ARROW
-    return in_pieces(messages, lambda some: stream.add(_columns(some, claimed)), stream.response, size)
+    return in_pieces(messages, lambda some: stream.add(_columns(some, claimed)), stream.response, OF_ARROW)
+
+
+def messages_in_one_batch(messages: Sequence[Message], claimed: bool = False) -> Response:
+    """At once: where no one else waits."""
+    stream = ArrowStream()
+    stream.add(_columns(messages, claimed))
+    return stream.response()
 
 
 def _columns(messages: Sequence[Message], claimed: bool) -> dict[str, pa.Array]:
@@ -425,9 +431,7 @@ def _receipt(message: Message) -> str:
 
 
 def _claimed_in_arrow(messages: list[Message]) -> Response:
-    stream = ArrowStream()
-    stream.add(_columns(messages, claimed=True))
-    return stream.response()
+    return messages_in_one_batch(messages, claimed=True)
 
 
 def _claimed(messages: list[Message]) -> Response:

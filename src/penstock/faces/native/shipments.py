@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from penstock import limits
-from penstock.broker import Broker
+from penstock.broker import Broker, Form
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
 from penstock.faces.answers import Conflict, Ended, Error, json_response
@@ -21,6 +21,7 @@ from penstock.faces.native.messages import (
     message_view,
     messages_in_arrow,
     messages_in_json,
+    messages_in_one_batch,
 )
 from penstock.faces.native.requests import (
     AFTER_NUMBER,
@@ -250,11 +251,9 @@ class _Shipments:
         ref = _named(request)
         start = query_number(request, _START)
         limit = query_number(request, _LIMIT)
-        read = self._broker.shipments.read(ref, start, limit)
-        return chained(read, self._in_arrow if wants_arrow(request) else _messages)
-
-    def _in_arrow(self, messages: Sequence[Message]) -> Pending[Response]:
-        return messages_in_arrow(messages, whole=self._broker.is_calm)
+        if wants_arrow(request):
+            return self._broker.shipments.read_as(ref, start, limit, _IN_ARROW)
+        return chained(self._broker.shipments.read(ref, start, limit), _messages)
 
     def settle(self, request: Request) -> Pending[Response]:
         ref = _named(request)
@@ -291,3 +290,6 @@ def _told(shipment: Shipment) -> Response:
 
 def _messages(messages: Sequence[Message]) -> Pending[Response]:
     return messages_in_json(messages, message_view)
+
+
+_IN_ARROW = Form(messages_in_one_batch, messages_in_arrow)
