@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.model import Sizes
@@ -29,6 +30,18 @@ ARRIVING = (
     "body_hash",
     "body",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Messages that arrive and differ in nothing but their numbers, which follow each other, and what comes last in
+    `ARRIVING`. `shared` is all that lies between. Either each has a key of `KEY_BYTES`, or none."""
+
+    first: int
+    shared: Row
+    keys: Sequence[bytes] | None
+    hashes: Sequence[bytes]
+    bodies: Sequence[bytes]
 
 
 class Later(Protocol):
@@ -100,6 +113,10 @@ class Engine(Protocol):
 
     def insert_messages(self, rows: Sequence[Row]) -> None:
         """Rows of `ARRIVING`."""
+
+    @property
+    def insert_alike(self) -> Callable[[Alike], None] | None:
+        """The same for many of a kind. None where they are stored as soon row by row."""
 
     def next_seqs(self, count: int) -> Sequence[int]:
         """Sequence numbers that were never given out, ascending."""

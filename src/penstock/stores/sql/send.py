@@ -13,9 +13,9 @@ from itertools import repeat
 
 from penstock import limits, policy
 from penstock.errors import SendConflict
-from penstock.ids import body_hash, make_id, make_ids
+from penstock.ids import KEY_BYTES, body_hash, make_id, make_ids
 from penstock.model import Dedup, Draft, Groups, Numbered, Queue, Reservation, Sent, SentOnce
-from penstock.stores.sql.engine import ARRIVING, Row
+from penstock.stores.sql.engine import ARRIVING, Alike, Row
 from penstock.stores.sql.lines import group_bytes, has_lines
 from penstock.stores.sql.session import Session, attributes_text, seq_in
 from penstock.stores.sql.twins import Twins
@@ -48,6 +48,10 @@ class SendSql:
 # Of a row of `ARRIVING`.
 _READY_AT = ARRIVING.index("ready_at")
 _GROUP = ARRIVING.index("grp")
+# From the one on, all that may differ in messages of a kind.
+_KEY = ARRIVING.index("dedup_key")
+# So many drafts are worth a look whether they are of a kind.
+_MANY = 32
 # A sequence number, and when the message was sent.
 Number = tuple[int, int]
 
@@ -86,6 +90,32 @@ def arriving(
     ]
 
 
+def alike(
+    queue: Queue, seqs: Sequence[int], instants: Sequence[int], drafts: Sequence[Draft], now: int
+) -> Alike | None:
+    """The same, where they are many and of a kind: most of what is sent in bulk is."""
+    count = len(drafts)
+    if count < _MANY or instants.count(instants[0]) < count or list(seqs) != list(range(seqs[0], seqs[0] + count)):
+        return None
+    head = drafts[0]
+    content_type, delay_ms, deadline_at = head.content_type, head.delay_ms, head.deadline_at
+    for draft in drafts:
+        if draft.content_type != content_type or draft.delay_ms != delay_ms or draft.deadline_at != deadline_at:
+            return None
+        if draft.attributes or draft.group is not None:
+            return None
+    [row] = arriving(queue, seqs[:1], instants[:1], drafts[:1], now)
+    bodies = [draft.body for draft in drafts]
+    hashes = [body_hash(body) for body in bodies]
+    keys: list[bytes] | None = None
+    if row[_KEY] is not None:
+        named = [policy.dedup_key(queue.settings, draft, hashed) for draft, hashed in zip(drafts, hashes, strict=True)]
+        keys = [key for key in named if key is not None and len(key) == KEY_BYTES]
+        if len(keys) < count:
+            return None
+    return Alike(seqs[0], row[1:_KEY], keys, hashes, bodies)
+
+
 class Sends:
     __slots__ = ("_session", "_sql", "_twins")
 
@@ -105,15 +135,28 @@ class Sends:
     def _store_plainly(self, queue: Queue, drafts: Sequence[Draft], now: int) -> Sequence[int]:
         """Under the next numbers, which are returned."""
         seqs = self._session.engine.next_seqs(len(drafts))
-        self._store(queue, arriving(queue, seqs, repeat(now, len(seqs)), drafts, now))
+        self._store_drafts(queue, seqs, [now] * len(drafts), drafts, now)
         return seqs
+
+    def _store_drafts(
+        self, queue: Queue, seqs: Sequence[int], instants: Sequence[int], drafts: Sequence[Draft], now: int
+    ) -> None:
+        insert_alike = self._session.engine.insert_alike
+        same = None if insert_alike is None else alike(queue, seqs, instants, drafts, now)
+        if insert_alike is None or same is None:
+            self._store(queue, arriving(queue, seqs, instants, drafts, now))
+        else:
+            insert_alike(same)
+            self._note_sent(queue, len(drafts))
 
     def _store(self, queue: Queue, rows: Sequence[Row]) -> None:
         """Rows of `ARRIVING`, none of which is a twin, or waits in line."""
-        session = self._session
-        session.engine.insert_messages(rows)
-        session.sent(queue.number, len(rows))
-        session.sent_to.add(queue.name)
+        self._session.engine.insert_messages(rows)
+        self._note_sent(queue, len(rows))
+
+    def _note_sent(self, queue: Queue, count: int) -> None:
+        self._session.sent(queue.number, count)
+        self._session.sent_to.add(queue.name)
 
     # Where it depends on what is in the queue, or was, whether and how messages are stored
 
@@ -270,7 +313,7 @@ class Sends:
             return
         seqs = [message.seq for message in messages]
         instants = [message.sent_at for message in messages]
-        self._store(found, arriving(found, seqs, instants, drafts, now))
+        self._store_drafts(found, seqs, instants, drafts, now)
 
     def _known(self, seqs: Sequence[int]) -> set[int]:
         engine = self._session.engine

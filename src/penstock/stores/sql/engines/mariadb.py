@@ -222,6 +222,7 @@ class MariaEngine:
     statements: ClassVar[Statements] = STATEMENTS
     shared = True
     finish_claimed = None
+    insert_alike = None
     sender = None
 
     def __init__(

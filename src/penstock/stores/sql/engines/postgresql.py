@@ -202,6 +202,7 @@ def _in_use(schema: str) -> int:
 class PostgresEngine:
     statements: ClassVar[Statements] = STATEMENTS
     shared = True
+    insert_alike = None
 
     def __init__(self, connection: psycopg.Connection[Row], schema: str) -> None:
         connection.adapters.register_dumper(int, Int8BinaryDumper)
