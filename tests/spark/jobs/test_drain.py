@@ -191,6 +191,13 @@ def test_a_lane_that_an_earlier_run_has_left_open_is_finished(plant) -> None:
     assert plant.drained("body", "consumer") == [(b"a", "drain.3"), (b"b", "drain")]
 
 
+def test_a_large_queue_has_one_lane_more_than_cores(plant, monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules["penstock.spark.jobs.drain"], "_LANE_MESSAGES", 2)
+    plant.send("q", *map(str, range(80)))
+    summary = plant.drain()
+    assert (summary.messages, summary.lanes) == (80, plant.spark.sparkContext.defaultParallelism + 1)
+
+
 def test_one_lane_is_enough_for_little(plant) -> None:
     plant.send("q", "a", "b")
     assert plant.drain(limit=1).lanes == 1

@@ -37,10 +37,10 @@ LIMIT = 1_000_000
 # Bodies of a shipment: S3 copies no file of more than 5 GB in one request.
 _MOST_BYTES = 2 * 1024**3
 # Fewer messages than this are not worth a lane.
-_LANE_MESSAGES = 200_000
+_LANE_MESSAGES = 150_000
 # Where there are several lanes, each has so many shipments or more, of a size that is worth a file.
 _LANE_SHIPMENTS = 2
-_LEAST_SHIPMENT = 100_000
+_LEAST_SHIPMENT = 50_000
 _MOST_ENDED = 10
 _GIVEN_BACK = ("released", "lost", "purged")
 
@@ -97,9 +97,10 @@ def drain(
 ) -> DrainSummary:
     """Drains until nothing is ready, or about `max_messages` are drained: a shipment that was open may hold more.
 
-    `lanes` is how many shipments are in flight at once: one for each core, unless it is given or there is too little to
-    drain. While another drain of the same consumer runs, this one fails, or with `wait` waits for it. `format` is what
-    the lake's tables are to be, `parquet` or `delta`; without it they are what they are, and `parquet` at first."""
+    `lanes` is how many shipments are in flight at once: one more than there are cores, unless it is given or there is
+    too little to drain. While another drain of the same consumer runs, this one fails, or with `wait` waits for it.
+    `format` is what the lake's tables are to be, `parquet` or `delta`; without it they are what they are, and `parquet`
+    at first."""
     summary = DrainSummary(queue, consumer, lake, run.dry_run)
     with timed(summary), server.client() as client:
         summary.ready = counted(client, queue)[0].ready
@@ -210,7 +211,8 @@ class _Drain:
         """The consumers of the lanes: those that are needed, and those that an earlier run has left open."""
         ready = self.summary.ready if max_messages is None else min(self.summary.ready, max_messages)
         if lanes is None:
-            lanes = max(1, min(self.run.slices(self.spark), ready // _LANE_MESSAGES))
+            # While each core reads a shipment, the server is to claim or settle another.
+            lanes = max(1, min(self.run.slices(self.spark) + 1, ready // _LANE_MESSAGES))
         open_ = {it.consumer for it in self._own_shipments() if not it.has_ended}
         first = [lane_of(self.summary.consumer, number) for number in range(1, lanes + 1)]
         return first + sorted(open_.difference(first))
