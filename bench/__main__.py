@@ -64,7 +64,7 @@ MEASURES: dict[str, Measure] = {
 
 
 # Unless they are asked for by name.
-NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "drains", "stalls")
+NOT_QUICK = ("audit", "peers", "peers-depth", "pipeline", "drains", "drain-depth", "stalls")
 QUICK_SECONDS = 1.0
 
 

@@ -1,8 +1,9 @@
-"""Draining a queue into a lake: beside plain Python, with how much of the machine each part takes, at a depth, and what
-others wait for meanwhile.
+"""Draining a queue into a lake: beside plain Python, with how much of the machine each part takes, what others wait for
+meanwhile, and at a depth.
 
 Spark's session is open and warm before anything is timed, but where its start is what is timed. `--seconds` scales the
-number of messages: the usual five seconds stand for 2,000,000 of 200 bytes, and for 5,000,000 beside 500,000.
+number of messages: the usual five seconds stand for 2,000,000 of 200 bytes, and for 5,000,000 beside 500,000;
+`--only drain-depth --seconds 50` takes 50,000,000 beside 5,000,000.
 """
 
 from __future__ import annotations
@@ -52,18 +53,31 @@ _PAUSE_S = 0.01
 
 
 def drains(effort: Effort) -> Iterator[Result]:
-    share = effort.seconds / USUAL_SECONDS
-    count = max(20_000, int(MESSAGES * share))
+    count = _scaled(MESSAGES, effort)
     yield _nothing()
+    with _warm_session() as (spark, folder):
+        yield _beside_the_file(spark, folder, _scaled(ON_THE_FILE, effort))
+        yield from _beside_http(spark, folder, count, effort.rounds(ROUNDS))
+        yield _meanwhile(spark, folder, count // 4)
+
+
+def drain_depth(effort: Effort) -> Iterator[Result]:
+    with _warm_session() as (spark, folder):
+        yield _deeper(spark, folder, _scaled(ON_THE_FILE, effort))
+
+
+def _scaled(count: int, effort: Effort) -> int:
+    return max(20_000, int(count * effort.seconds / USUAL_SECONDS))
+
+
+@contextmanager
+def _warm_session() -> Iterator[tuple[Any, Path]]:
+    """A session that has drained before, and an empty folder."""
     spark = open_session("bench")
     try:
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
-            folder = Path(name)
-            warm(spark, folder)
-            yield _beside_the_file(spark, folder, max(20_000, int(ON_THE_FILE * share)))
-            yield from _beside_http(spark, folder, count, effort.rounds(ROUNDS))
-            yield _meanwhile(spark, folder, count // 4)
-            yield _deeper(spark, folder, max(20_000, int(ON_THE_FILE * share)))
+            warm(spark, Path(name))
+            yield spark, Path(name)
     finally:
         spark.stop()
 
@@ -354,4 +368,4 @@ def _resident_mb(pid: int) -> float:
         return 0.0
 
 
-MEASURES = {"drains": drains}
+MEASURES = {"drains": drains, "drain-depth": drain_depth}
