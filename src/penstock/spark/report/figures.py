@@ -8,6 +8,7 @@ Nothing is cached, and nothing is collected here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
@@ -32,6 +33,9 @@ OTHERS = ""
 # A duration is off by half a step at most: 2^(1/32), that is 2.2 %.
 _STEPS = 16
 ACCURACY = 2 ** (1 / (2 * _STEPS)) - 1
+# Spark's `log2` takes two logarithms, and each is slow. Rounding must not put what begins a step below it.
+_STEPS_PER_LN = _STEPS / math.log(2)
+_ROUNDING = 1e-9
 # Up to here a step holds at most one whole number of milliseconds.
 _FINE_MS = 1 / (2 ** (1 / _STEPS) - 1)
 
@@ -285,7 +289,7 @@ def _stretches(axis: Axis) -> int:
 
 
 def _duration(micros: Column) -> Column:
-    step = F.when(micros < 1000, 0).otherwise((F.log2(micros / 1000) * _STEPS + 1).cast("int"))
+    step = F.when(micros < 1000, 0).otherwise((F.ln(micros / 1000) * _STEPS_PER_LN + (1 + _ROUNDING)).cast("int"))
     return F.coalesce(step, F.lit(_NO_DURATION))
 
 
