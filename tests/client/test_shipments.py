@@ -124,6 +124,16 @@ def test_shipments_come_page_by_page(jobs):
     assert [one.number for one in jobs.shipments("jobs", per_page=2)] == [1, 2, 3, 4, 5]
 
 
+def test_more_than_a_page_has_the_shipments_of_every_consumer(jobs):
+    for consumer in ("a", "b", "c"):
+        for number in range(1, 4):
+            jobs.claim_shipment(ShipmentRef("jobs", consumer, number), limit=1)
+            jobs.release_shipment(ShipmentRef("jobs", consumer, number))
+    found = [(consumer, number) for consumer in ("a", "b", "c") for number in range(1, 4)]
+    for per_page in range(1, 11):
+        assert [(one.consumer, one.number) for one in jobs.shipments("jobs", per_page=per_page)] == found
+
+
 def test_what_cannot_be_a_shipment(jobs):
     with pytest.raises(QueueNotFound):
         jobs.claim_shipment(ShipmentRef("nowhere", "lake", 1))

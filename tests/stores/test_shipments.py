@@ -338,6 +338,9 @@ class TestLooking:
         assert three.shipments.list("b", after=1) == [second]
         assert three.shipments.list(limit=1) == [other]
         assert three.shipments.list("nobody") == []
+        assert three.shipments.list(after_consumer="a") == [settled, second]
+        assert three.shipments.list(after_consumer="a", after=1) == [second]
+        assert three.shipments.list(after_consumer="b") == []
         assert three.shipments.find(3, consumer="b") is None
 
     def test_a_number_that_never_was(self, three: Verbs) -> None:

@@ -307,8 +307,10 @@ class RemoteShipments:
     def find(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._broker.call("shipments.find", ref)
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Shipment]]:
-        return self._broker.call("shipments.list", queue, consumer, after, limit)
+    def list(
+        self, queue: str, consumer: str | None, after: int, limit: int, after_consumer: str = ""
+    ) -> Pending[Sequence[Shipment]]:
+        return self._broker.call("shipments.list", queue, consumer, after, limit, after_consumer)
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         return self._broker.call("shipments.read", ref, start, limit)

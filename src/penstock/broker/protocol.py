@@ -347,8 +347,11 @@ class Shipments(Protocol):
 
     def find(self, ref: ShipmentRef) -> Pending[Shipment]: ...
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Shipment]]:
-        """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
+    def list(
+        self, queue: str, consumer: str | None, after: int, limit: int, after_consumer: str = ""
+    ) -> Pending[Sequence[Shipment]]:
+        """By consumer, then by number; of every consumer, of those behind another, or of one; those with numbers above
+        `after`."""
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         """The messages from position `start` on. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""

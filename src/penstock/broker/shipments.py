@@ -36,8 +36,10 @@ class Shipments:
     def find(self, ref: ShipmentRef) -> Pending[Shipment]:
         return self._commit.work(FindShipment(ref))
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int) -> Pending[Sequence[Shipment]]:
-        return self._commit.work(ListShipments(queue, consumer, after, limit))
+    def list(
+        self, queue: str, consumer: str | None, after: int, limit: int, after_consumer: str = ""
+    ) -> Pending[Sequence[Shipment]]:
+        return self._commit.work(ListShipments(queue, consumer, after, limit, after_consumer))
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         return self._aside.read(ReadShipment(ref, start, limit), _AS_IT_IS)
@@ -91,11 +93,13 @@ class ListShipments(Struct, frozen=True):
     consumer: str | None
     after: int
     limit: int
+    after_consumer: str = ""
     writes: ClassVar[bool] = False
     is_bulk: ClassVar[bool] = True
 
     def apply(self, unit: Unit, now: int, _limits: Limits) -> Sequence[Shipment]:
-        return needed(unit.shipments, "shipments").list(self.queue, self.consumer, self.after, self.limit, now)
+        asked = self.queue, self.consumer, self.after, self.limit, now, self.after_consumer
+        return needed(unit.shipments, "shipments").list(*asked)
 
 
 class ReadShipment(Struct, frozen=True):

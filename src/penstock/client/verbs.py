@@ -407,9 +407,10 @@ def shipment(shipment: ShipmentRef | Shipment) -> Dialogue[Shipment]:
 
 
 def shipments(queue: str, consumer: str | None = None, per_page: int = limits.LIST_LIMIT) -> Pages[Shipment]:
-    """Those of a queue, by consumer and number, or of one consumer. Where a page does not hold those of all consumers,
-    the first of them are found: name the others."""
-    return _shipments_after(queue, consumer, 0, per_page)
+    """Those of a queue, by consumer and number, or of one consumer."""
+    if consumer is None:
+        return _shipments_of_all(queue, None, per_page)
+    return _shipments_of_one(queue, consumer, 0, per_page)
 
 
 def next_shipment(queue: str, consumer: str) -> Dialogue[ShipmentRef]:
@@ -464,7 +465,7 @@ def lease(queue: str, name: str) -> Dialogue[Lease | None]:
         return found
     except QueueNotFound:
         # Or no one has it, which is a 404 as well: so the queue is asked for, with the same permission.
-        yield _shipments_after(queue, None, 0, 1)
+        yield _shipments_of_all(queue, None, 1)
         return None
 
 
@@ -663,16 +664,34 @@ def read_ledger(after: int, per_page: int, wanted: LedgerFilter, form: Form[T]) 
     return Request(read, "GET", path, repeatable=True, headers=form.headers)
 
 
-def _shipments_after(queue: str, consumer: str | None, after: int, per_page: int) -> Request[Page[Shipment]]:
+def _shipments_of_all(queue: str, after_consumer: str | None, per_page: int) -> Request[Page[Shipment]]:
     def read(answer: Answer) -> Page[Shipment]:
-        found = [value_from(Shipment, one) for one in answer.json()["shipments"]]
+        found = _shipments_in(answer)
         if len(found) < per_page:
             return Page(found)
-        # The cursor is a number, and numbers go up only within one consumer's.
-        return Page(found, _shipments_after(queue, found[-1].consumer, found[-1].number, per_page))
+        # Numbers go up only within one consumer's: first the rest of the last one's.
+        last = found[-1]
+        return Page(found, _shipments_of_one(queue, last.consumer, last.number, per_page, and_others=True))
+
+    path = queue_path(queue, "/shipments", after_consumer=after_consumer, limit=per_page)
+    return Request(read, "GET", path, repeatable=True)
+
+
+def _shipments_of_one(
+    queue: str, consumer: str, after: int, per_page: int, and_others: bool = False
+) -> Request[Page[Shipment]]:
+    def read(answer: Answer) -> Page[Shipment]:
+        found = _shipments_in(answer)
+        if len(found) == per_page:
+            return Page(found, _shipments_of_one(queue, consumer, found[-1].number, per_page, and_others))
+        return Page(found, _shipments_of_all(queue, consumer, per_page) if and_others else None)
 
     path = queue_path(queue, "/shipments", consumer=consumer, after=after, limit=per_page)
     return Request(read, "GET", path, repeatable=True)
+
+
+def _shipments_in(answer: Answer) -> list[Shipment]:
+    return [value_from(Shipment, one) for one in answer.json()["shipments"]]
 
 
 def _exports_after(consumer: str | None, after: int, per_page: int) -> Request[Page[Export]]:
@@ -744,7 +763,7 @@ def _in_queue(shipment: ShipmentRef | Shipment, request: Request[T]) -> Dialogue
         return result
     except ShipmentNotFound as error:
         missing = error
-    yield _shipments_after(shipment.queue, shipment.consumer, 0, 1)
+    yield _shipments_of_one(shipment.queue, shipment.consumer, 0, 1)
     raise missing
 
 

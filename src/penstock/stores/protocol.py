@@ -526,8 +526,11 @@ class Shipments(Protocol):
     def find(self, ref: ShipmentRef, now: int) -> Shipment | None:
         """None for one that never was, or is not remembered any more: every verb takes it for one that never was."""
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
-        """By consumer, then by number; of every consumer or of one; those with numbers above `after`."""
+    def list(
+        self, queue: str, consumer: str | None, after: int, limit: int, now: int, after_consumer: str = ""
+    ) -> Sequence[Shipment]:
+        """By consumer, then by number; of every consumer, of those behind another, or of one; those with numbers above
+        `after`."""
 
     def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
         """Those of a queue that have not ended, by consumer."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import limits
+from penstock.edge.http import Response
 from penstock.faces.native import arrow
 from penstock.limits import Limits
 from tests.faces.native.conftest import Native, bodies
@@ -207,6 +208,9 @@ def test_the_list_knows_everybody(native: Native) -> None:
     assert named == [("lake", 1, "settled"), ("lake", 2, "open"), ("other", 1, "open")]
     of_one = native.talk("GET", f"{ROOT}?consumer=lake&after=1").json["shipments"]
     assert [one["number"] for one in of_one] == [2]
+    of_others = native.talk("GET", f"{ROOT}?after_consumer=lake").json["shipments"]
+    assert [one["consumer"] for one in of_others] == ["other"]
+    assert native.talk("GET", f"{ROOT}?consumer=lake&after_consumer=lake").status == 400
 
 
 def test_purged_messages_are_not_read_as_if_they_were_there(native: Native) -> None:
@@ -267,7 +271,13 @@ def test_a_shipped_message_can_be_peeked_at(native: Native) -> None:
 def test_arrow_is_loaded_while_a_shipment_is_claimed(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a thread: by the time it is asked for, the event loop need not stand still for it."""
     loaded: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(arrow, "_arrow", lambda: loaded.put(threading.current_thread().name))
+
+    class Watched(arrow.ArrowStream):
+        def response(self) -> Response:
+            loaded.put(threading.current_thread().name)
+            return super().response()
+
+    monkeypatch.setattr(arrow, "ArrowStream", Watched)
     arrow.load_ahead.cache_clear()
     put(native)
     put(native)

@@ -555,7 +555,7 @@ SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claim
 SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment WHERE queue = %s AND consumer = %s ORDER BY number DESC LIMIT 1;
 
 -- ShipmentSql.page
-SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment AS s WHERE queue = %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
+SELECT id, queue, consumer, number, state, messages, bytes, cleared, kept, claimed_at, until, ended_at, stored_in FROM shipment AS s WHERE queue = %s AND consumer > %s AND number > %s AND (s.ended_at IS NULL OR s.ended_at >= %s OR NOT EXISTS (
     SELECT 1 FROM shipment AS l WHERE l.queue = s.queue AND l.consumer = s.consumer AND l.number > s.number))
 ORDER BY queue, consumer, number LIMIT %s;
 

@@ -48,11 +48,13 @@ def _arrow() -> Any:
 @cache
 def load_ahead() -> None:
     """Begin to load it in a thread, because it will be asked for soon: that takes a third of a second, in which the
-    event loop would stand still."""
+    event loop would stand still. With its first column Arrow loads pandas, where that is installed: so one is made."""
 
     def load() -> None:
         with suppress(FeatureMissing):
-            _arrow()
+            stream = ArrowStream()
+            stream.add({"text": texts([""]), "instant": instants([0])})
+            stream.response()
 
     threading.Thread(target=load, name="penstock-arrow", daemon=True).start()
 

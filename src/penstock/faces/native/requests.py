@@ -87,8 +87,8 @@ def checked_word(name: str, word: str, longest: int) -> str:
     return word
 
 
-def query_consumer(request: Request) -> str | None:
-    given = request.query_params().get(OF_CONSUMER.name)
+def query_consumer(request: Request, param: Param = OF_CONSUMER) -> str | None:
+    given = request.query_params().get(param.name)
     return None if given is None else _checked_consumer(given)
 
 

@@ -11,9 +11,10 @@ from penstock import limits
 from penstock.broker import Broker, Form
 from penstock.edge.http import Request, Response
 from penstock.edge.router import Route
+from penstock.errors import InvalidRequest
 from penstock.faces.answers import Conflict, Ended, Error, json_response
 from penstock.faces.bodies import decoder
-from penstock.faces.description import NumberParam, Op, Tag, also, answer, body
+from penstock.faces.description import NumberParam, Op, Param, Tag, also, answer, body, name_text
 from penstock.faces.native.arrow import ARROW_MEDIA, ARROW_STREAM, load_ahead, wants_arrow
 from penstock.faces.native.messages import (
     MESSAGE_EXAMPLE,
@@ -133,12 +134,14 @@ _GATHERING = answer(
     {"error": "number 1 of 'lake': claim it again, it is not complete yet", "expected": 1},
 )
 
+_AFTER_CONSUMER = Param("after_consumer", name_text(), "Only those of consumers whose names come later.")
+
 _LIST = Op(
     id="listShipments",
     tag=_TAG,
     summary="List shipments",
     description="By consumer and number, those that ended within the last 30 days included.",
-    parameters=(QUEUE, OF_CONSUMER, AFTER_NUMBER, LIST_LIMIT),
+    parameters=(QUEUE, OF_CONSUMER, _AFTER_CONSUMER, AFTER_NUMBER, LIST_LIMIT),
     answers={200: answer("The shipments.", ShipmentList, {"shipments": [_EXAMPLE]}), 404: NO_SUCH_QUEUE},
 )
 _CLAIM = Op(
@@ -235,7 +238,10 @@ class _Shipments:
         consumer = query_consumer(request)
         after = query_number(request, AFTER_NUMBER)
         limit = query_number(request, LIST_LIMIT)
-        listed = self._broker.shipments.list(queue, consumer, after, limit)
+        after_consumer = query_consumer(request, _AFTER_CONSUMER)
+        if consumer is not None and after_consumer is not None:
+            raise InvalidRequest("either consumer or after_consumer")
+        listed = self._broker.shipments.list(queue, consumer, after, limit, after_consumer or "")
         return listed.map(lambda found: json_response(200, ShipmentList(found)))
 
     def claim(self, request: Request) -> Pending[Response]:

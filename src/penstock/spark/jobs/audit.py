@@ -158,7 +158,7 @@ class _Audit:
     def shipments(self) -> None:
         """The server is asked before the lakes are listed, and once more for what only they have."""
         known = [it.manifest for seen in self.memory.of_lake for it in seen.manifests]
-        self.claims.ask({(it.queue, it.consumer) for it in known})
+        self.claims.ask({it.consumer for it in known if it.queue is None})
         self._list()
         self.claims.ask_about(self.located)
         self.claims.ask_about(place for it in self.inventories for place in it.unnamed if place is not None)

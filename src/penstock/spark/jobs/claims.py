@@ -38,21 +38,18 @@ class Claims:
     # Settled, and not in these lakes, but nothing says that they should be.
     stored_elsewhere: list[Shipment] = field(default_factory=list)
 
-    def ask(self, consumers: Collection[tuple[str | None, str]]) -> None:
-        """All there are. The consumers are those that are known, because not all may be on one page."""
+    def ask(self, archivists: Collection[str]) -> None:
+        """All there are. Archivists are the consumers of exports that are known, because not all may be on one page."""
         for queue in self.created:
             try:
                 found = [*self.client.shipments(queue)]
-                if len(found) >= limits.LIST_LIMIT:
-                    names = {it.consumer for it in found} | {name for of, name in consumers if of == queue}
-                    found = [it for name in names for it in self.client.shipments(queue, name)]
             except QueueNotFound:
                 continue  # deleted meanwhile
             for it in found:
                 self._shipments.setdefault((queue, it.consumer), {})[it.number] = it
                 if it.state == "settled" and it.messages:
                     self._settled[Place(it.consumer, it.number, it.claimed_at, queue)] = it
-        self._list_exports({name for queue, name in consumers if queue is None})
+        self._list_exports(archivists)
         self._archived = {place: it for place, it in self._exports.items() if it.has_ended and it.rows}
 
     def _list_exports(self, consumers: Collection[str] = ()) -> None:

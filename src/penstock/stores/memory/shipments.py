@@ -72,12 +72,15 @@ class MemoryShipments:
         row = self._known(self._session.queue(ref.queue).number, ref, now)
         return None if row is None else row.shipment
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
+    def list(
+        self, queue: str, consumer: str | None, after: int, limit: int, now: int, after_consumer: str = ""
+    ) -> Sequence[Shipment]:
         number = self._session.queue(queue).number
         rows = [row for key, row in sorted(self._tables.shipments.items()) if key[0] == number]
         rows = [row for row in rows if not self._is_old(row, now)]
         shipments = [row.shipment for row in rows if consumer in (None, row.shipment.consumer)]
-        return [shipment for shipment in shipments if shipment.number > after][:limit]
+        wanted = [it for it in shipments if it.number > after and (consumer or it.consumer > after_consumer)]
+        return wanted[:limit]
 
     def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
         number = self._session.queue(queue).number

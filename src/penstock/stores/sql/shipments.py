@@ -46,7 +46,7 @@ class ShipmentSql:
     find_locked: str = f"{_OF_REF} {{lock}}"
     latest: str = f"SELECT {_COLUMNS} FROM shipment WHERE queue = ? AND consumer = ? ORDER BY number DESC LIMIT 1"
     page: str = f"""
-        SELECT {_COLUMNS} FROM shipment AS s WHERE queue = ? AND number > ? AND {_REMEMBERED}
+        SELECT {_COLUMNS} FROM shipment AS s WHERE queue = ? AND consumer > ? AND number > ? AND {_REMEMBERED}
         ORDER BY queue, consumer, number LIMIT ?"""
     page_of_consumer: str = f"""
         SELECT {_COLUMNS} FROM shipment AS s WHERE queue = ? AND consumer = ? AND number > ? AND {_REMEMBERED}
@@ -196,11 +196,13 @@ class Shipments:
         row = self._find(self._session.queue(ref.queue), ref, now)
         return None if row is None else row.shown(ref.queue)
 
-    def list(self, queue: str, consumer: str | None, after: int, limit: int, now: int) -> Sequence[Shipment]:
+    def list(
+        self, queue: str, consumer: str | None, after: int, limit: int, now: int, after_consumer: str = ""
+    ) -> Sequence[Shipment]:
         number, engine = self._session.queue(queue).number, self._session.engine
         ended_since = self._ended_since(now)
         if consumer is None:
-            rows = engine.rows(self._sql.page, (number, after, ended_since, limit))
+            rows = engine.rows(self._sql.page, (number, after_consumer, after, ended_since, limit))
         else:
             rows = engine.rows(self._sql.page_of_consumer, (number, consumer, after, ended_since, limit))
         return [_record_of(row).shown(queue) for row in rows]
