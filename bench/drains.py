@@ -321,22 +321,29 @@ def _sending(url: str) -> Iterator[_Waits]:
 
 
 def _deeper(spark: Any, folder: Path, count: int) -> Result:
-    """The memory is the most that each part ever held, seen once a second."""
-    rates: dict[int, float] = {}
-    most: dict[str, float] = {}
-    for messages in (count, count * TIMES_DEEPER):
-        with filled(folder, messages) as store, servers.penstock(store) as (url, process):
-            with _watching(spark, process.pid) as most:
-                took = timed(partial(checked_drain, spark, url, store, messages))
-            rates[messages] = messages / took
+    """The few before the many and after them: a machine is not as fast from one minute to the next. The memory is the
+    most that each part held with the many, seen once a second."""
     deep = count * TIMES_DEEPER
+    before, _ = _watched_drain(spark, folder, count)
+    rate, most = _watched_drain(spark, folder, deep)
+    after, _ = _watched_drain(spark, folder, count)
     return at_least(
         f"`drain` of {deep:,} ÷ of {count:,}, messages a second",
         0.95,
-        rates[deep] / rates[count],
-        messages_per_s=rates[deep],
+        rate / ((before + after) / 2),
+        messages_per_s=rate,
+        few_before=before,
+        few_after=after,
         **most,
     )
+
+
+def _watched_drain(spark: Any, folder: Path, messages: int) -> tuple[float, dict[str, float]]:
+    """Messages a second, and what `_watching` saw."""
+    with filled(folder, messages) as store, servers.penstock(store) as (url, process):
+        with _watching(spark, process.pid) as most:
+            took = timed(partial(checked_drain, spark, url, store, messages))
+        return messages / took, most
 
 
 @contextmanager
