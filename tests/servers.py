@@ -36,7 +36,7 @@ from penstock.server.tls import tls_context
 from penstock.server.workers.listening import bind
 from penstock.server.workers.processes import AnnouncedKeys
 from penstock.stores import open_store
-from penstock.stores.protocol import ExpressStore
+from penstock.stores.protocol import ExpressStore, SideStore
 from penstock.timings import Timings
 from tests.talk import Talk
 from tests.waiting import wait_until
@@ -58,6 +58,8 @@ class Door:
         self._store = store
         if isinstance(store, ExpressStore):
             self.begin_sends = store.begin_sends  # which is asked for without `__getattr__`
+        if isinstance(store, SideStore):
+            self.unit_beside = store.unit_beside
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

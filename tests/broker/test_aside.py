@@ -118,9 +118,18 @@ async def test_the_thread_also_gives_it_its_form(broker: LocalBroker, store: Wat
     form = Form(in_thread, in_turns)
     assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == "penstock-aside"
     store.failure = StoreUnavailable("no more descriptors")
-    assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == "10 in turns"
+    assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == threading.current_thread().name
     await result(broker.send("q", [Draft(b"x")]))
     assert await result(broker.shipments.read_as(SHIPMENT, 0, 10, form)) == "10 in turns"
+
+
+async def test_once_somebody_asks_for_more_a_form_is_made_in_turns(broker: LocalBroker, store: Watched) -> None:
+    store.may_go_on.clear()
+    read = result(broker.shipments.read_as(SHIPMENT, 0, 10, Form(in_thread, in_turns)))
+    await result(broker.send("q", [Draft(b"x")]))
+    store.may_go_on.set()
+    assert await read == "10 in turns"
+    assert store.readers
 
 
 async def test_a_form_that_fails_is_the_answer(broker: LocalBroker) -> None:

@@ -51,6 +51,7 @@ ODD_ONES = {
     "a delay": {"delay_ms": 1},
     "a deadline": {"deadline_at": 10**12},
     "a key": {"dedup_key": b"odd"},
+    "a group": {"group": "odd"},
 }
 
 
@@ -76,6 +77,16 @@ def test_many_that_are_alike_but_for_one(verbs, dedup, odd_one):
     assert sorted(message.body for message in claimed) == sorted(draft.body for draft in drafts)
     verbs.ack(*claimed)
     assert [row.body_hash for row in verbs.rows()] == [ids.body_hash(b"%d" % n) for n in range(100)]
+
+
+def test_many_that_share_all_but_their_bodies(verbs):
+    verbs.create()
+    attributes = {"kind": "bulk"}
+    drafts = [Draft(b"%d" % n, "text/html", attributes, 5, verbs.now + 1_000, group="g") for n in range(100)]
+    verbs.send(*drafts)
+    found = [(it.body, it.content_type, it.attributes, it.ready_at, it.deadline_at) for it in verbs.peek()]
+    shared = "text/html", attributes, verbs.now + 5, verbs.now + 1_000
+    assert found == [(draft.body, *shared) for draft in drafts]
 
 
 @pytest.mark.parametrize("dedup", [Dedup.SEND, Dedup.CLAIM])

@@ -25,7 +25,7 @@ from penstock.broker.commit import Commit, Units
 from penstock.broker.operations import Again, Task
 from penstock.broker.protocol import Form
 from penstock.errors import StoreBusy, StoreCorrupt, StoreUnavailable
-from penstock.pending import Pending, chained
+from penstock.pending import Pending, chained, resolved
 from penstock.stores.protocol import SideStore, Store
 
 # Reads that may wait for the thread.
@@ -78,7 +78,10 @@ class Aside:
         if answer.is_abandoned:
             return _nothing
         try:
-            return partial(answer.resolve, form.at_once(self._apply(store, task)))
+            result = self._apply(store, task)
+            if not self._units.calm.lasts():
+                return lambda: chained(resolved(result), form.in_turns).listen(answer.resolve, answer.reject)
+            return partial(answer.resolve, form.at_once(result))
         except (StoreBusy, StoreUnavailable, StoreCorrupt):
             return partial(self._ask_again, task, form, answer)
         except Exception as error:
@@ -100,7 +103,10 @@ class Aside:
         self._on_the_loop(task, form).listen(answer.resolve, answer.reject)
 
     def _on_the_loop(self, task: Task, form: Form[Any, T]) -> Pending[T]:
-        return chained(self._commit.work(task), form.in_turns)
+        def formed(result: Any) -> Pending[T]:
+            return resolved(form.at_once(result)) if self._units.calm.lasts() else form.in_turns(result)
+
+        return chained(self._commit.work(task), formed)
 
 
 def _nothing() -> None:

@@ -5,10 +5,10 @@ result means that everything is on stable media; or it is rejected with an error
 of the request has happened. StoreUnavailable alone leaves that open: the answer may have been lost. Long work is done
 in steps, with others in between: what earlier steps did stays done.
 
-Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. A `Form`
-alone is not one, and stays on this side. Verbs of
-queues and messages are the broker's own; other nouns (`moves`, `shipments`, `leases`, `ledger`, `exports`, `keys`,
-`actions`) are attributes. A verb that the store has no means for is rejected with FeatureMissing.
+Arguments and results are values (`penstock.model`), never functions: a broker may live in another process. Only a
+`Form` is made of functions, and stays on the side of its caller. Verbs of queues and messages are the broker's own;
+other nouns (`moves`, `shipments`, `leases`, `ledger`, `exports`, `keys`, `actions`) are attributes. A verb that the
+store has no means for is rejected with FeatureMissing.
 
 `rules` are those of the caller's API key, as in `penstock.keys`; None permits everything. They are asked for only where
 the queues that they must permit are not known before the store has been read.
@@ -350,8 +350,8 @@ class Shipments(Protocol):
     def list(
         self, queue: str, consumer: str | None, after: int, limit: int, after_consumer: str = ""
     ) -> Pending[Sequence[Shipment]]:
-        """By consumer, then by number; of every consumer, of those behind another, or of one; those with numbers above
-        `after`."""
+        """By consumer, then by number; of every consumer, of those after `after_consumer`, or of one; those with
+        numbers above `after`."""
 
     def read(self, ref: ShipmentRef, start: int, limit: int) -> Pending[Sequence[Message]]:
         """The messages from position `start` on. Raises ShipmentConflict while it is gathering, and ShipmentEnded."""

@@ -529,8 +529,8 @@ class Shipments(Protocol):
     def list(
         self, queue: str, consumer: str | None, after: int, limit: int, now: int, after_consumer: str = ""
     ) -> Sequence[Shipment]:
-        """By consumer, then by number; of every consumer, of those behind another, or of one; those with numbers above
-        `after`."""
+        """By consumer, then by number; of every consumer, of those after `after_consumer`, or of one; those with
+        numbers above `after`."""
 
     def list_open(self, queue: str, limit: int) -> Sequence[Shipment]:
         """Those of a queue that have not ended, by consumer."""

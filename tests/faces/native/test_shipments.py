@@ -268,6 +268,23 @@ def test_a_shipped_message_can_be_peeked_at(native: Native) -> None:
     assert page.column("ready_at").to_pylist()[0].year == 9999
 
 
+def test_what_a_thread_has_read_is_the_same_in_arrow(native: Native) -> None:
+    native.send("1", {"body": "2", "attributes": {"kind": "odd"}})
+    put(native)
+    paths = [f"{ROOT}/lake/1/messages?start={start}" for start in (0, 1, 2)]
+    first = [table(native.talk("GET", path, accept=ARROW)) for path in paths]
+    assert [page.num_rows for page in first] == [2, 1, 0]
+    before = set(threading.enumerate())
+
+    def a_thread_reads() -> bool:
+        """Once the server has been calm for a quarter of a second."""
+        assert [table(native.talk("GET", path, accept=ARROW)) for path in paths] == first
+        return any(it.name == "penstock-aside" for it in set(threading.enumerate()) - before)
+
+    wait_until(a_thread_reads)
+    assert a_thread_reads()
+
+
 def test_arrow_is_loaded_while_a_shipment_is_claimed(native: Native, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a thread: by the time it is asked for, the event loop need not stand still for it."""
     loaded: queue.Queue[str] = queue.Queue()

@@ -48,7 +48,8 @@ def _arrow() -> Any:
 @cache
 def load_ahead() -> None:
     """Begin to load it in a thread, because it will be asked for soon: that takes a third of a second, in which the
-    event loop would stand still. With its first column Arrow loads pandas, where that is installed: so one is made."""
+    event loop would stand still. The first column, the first cast and the first stream load more, such as pandas where
+    that is installed: so one of each is made."""
 
     def load() -> None:
         with suppress(FeatureMissing):

@@ -134,7 +134,7 @@ _GATHERING = answer(
     {"error": "number 1 of 'lake': claim it again, it is not complete yet", "expected": 1},
 )
 
-_AFTER_CONSUMER = Param("after_consumer", name_text(), "Only those of consumers whose names come later.")
+_AFTER_CONSUMER = Param("after_consumer", name_text(), "Only those of consumers whose names come after this one.")
 
 _LIST = Op(
     id="listShipments",
@@ -240,7 +240,7 @@ class _Shipments:
         limit = query_number(request, LIST_LIMIT)
         after_consumer = query_consumer(request, _AFTER_CONSUMER)
         if consumer is not None and after_consumer is not None:
-            raise InvalidRequest("either consumer or after_consumer")
+            raise InvalidRequest("give consumer or after_consumer, not both")
         listed = self._broker.shipments.list(queue, consumer, after, limit, after_consumer or "")
         return listed.map(lambda found: json_response(200, ShipmentList(found)))
 

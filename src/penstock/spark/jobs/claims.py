@@ -39,7 +39,7 @@ class Claims:
     stored_elsewhere: list[Shipment] = field(default_factory=list)
 
     def ask(self, archivists: Collection[str]) -> None:
-        """All there are. Archivists are the consumers of exports that are known, because not all may be on one page."""
+        """For all there are. Archivists are the known consumers of exports: one page may not hold them all."""
         for queue in self.created:
             try:
                 found = [*self.client.shipments(queue)]

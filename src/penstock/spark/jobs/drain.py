@@ -190,10 +190,11 @@ class _Drain:
             self.lake.clear_staging()
 
     def all(self, limit: int, max_messages: int | None, lanes: int | None) -> None:
-        names = self._lanes(max_messages, lanes)
+        ready = self.summary.ready if max_messages is None else min(self.summary.ready, max_messages)
+        names = self._lanes(ready, lanes)
         self.summary.lanes = len(names)
         if len(names) > 1:
-            limit = min(limit, max(_LEAST_SHIPMENT, -(-self.summary.ready // (_LANE_SHIPMENTS * len(names)))))
+            limit = min(limit, max(_LEAST_SHIPMENT, -(-ready // (_LANE_SHIPMENTS * len(names)))))
         budget = _Budget(max_messages)
         with ThreadPoolExecutor(len(names), "lane") as pool:
             running = [pool.submit(self._lane, name, limit, budget) for name in names]
@@ -207,12 +208,13 @@ class _Drain:
                 raise
         self.run.progress.end()
 
-    def _lanes(self, max_messages: int | None, lanes: int | None) -> list[str]:
+    def _lanes(self, ready: int, lanes: int | None) -> list[str]:
         """The consumers of the lanes: those that are needed, and those that an earlier run has left open."""
-        ready = self.summary.ready if max_messages is None else min(self.summary.ready, max_messages)
         if lanes is None:
-            # While each core reads a shipment, the server is to claim or settle another.
-            lanes = max(1, min(self.run.slices(self.spark) + 1, ready // _LANE_MESSAGES))
+            most = self.run.slices(self.spark)
+            if self.run.partitions is None:
+                most += 1  # while each core reads a shipment, the server is to claim or settle another
+            lanes = max(1, min(most, ready // _LANE_MESSAGES))
         open_ = {it.consumer for it in self._own_shipments() if not it.has_ended}
         first = [lane_of(self.summary.consumer, number) for number in range(1, lanes + 1)]
         return first + sorted(open_.difference(first))

@@ -116,7 +116,7 @@ class Engine(Protocol):
 
     @property
     def insert_alike(self) -> Callable[[Alike], None] | None:
-        """The same for many of a kind. None where they are stored as soon row by row."""
+        """The same for many of a kind. None where storing them row by row is just as fast."""
 
     def next_seqs(self, count: int) -> Sequence[int]:
         """Sequence numbers that were never given out, ascending."""

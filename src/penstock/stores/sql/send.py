@@ -48,7 +48,7 @@ class SendSql:
 # Of a row of `ARRIVING`.
 _READY_AT = ARRIVING.index("ready_at")
 _GROUP = ARRIVING.index("grp")
-# From the one on, all that may differ in messages of a kind.
+# From this column on, messages of a kind may differ.
 _KEY = ARRIVING.index("dedup_key")
 # So many drafts are worth a look whether they are of a kind.
 _MANY = 32
@@ -99,10 +99,11 @@ def alike(
         return None
     head = drafts[0]
     content_type, delay_ms, deadline_at = head.content_type, head.delay_ms, head.deadline_at
+    attributes, group = head.attributes, head.group
     for draft in drafts:
         if draft.content_type != content_type or draft.delay_ms != delay_ms or draft.deadline_at != deadline_at:
             return None
-        if draft.attributes or draft.group is not None:
+        if draft.attributes != attributes or draft.group != group:
             return None
     [row] = arriving(queue, seqs[:1], instants[:1], drafts[:1], now)
     bodies = [draft.body for draft in drafts]
